@@ -1,0 +1,2 @@
+//! Carries a Kubernetes Secret through its whole life.
+fn main() {}

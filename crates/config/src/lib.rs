@@ -1,0 +1,1 @@
+//! Strict loading of the apiserver.config.k8s.io kinds and of our own.

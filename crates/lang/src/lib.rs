@@ -1,0 +1,1 @@
+//! Pure evaluators with step and size limits: selectors and JSONPath.

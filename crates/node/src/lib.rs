@@ -1,0 +1,1 @@
+//! The kubelet's Secret side: managers, volumes, environment, pull credentials.

@@ -1,0 +1,1 @@
+//! One module and one feature per external store.

@@ -1,0 +1,1 @@
+//! What every controller shares: work queue, reflectors, clock, events, metrics.

@@ -1,0 +1,1 @@
+//! Test only: clock, network, disk and fault injection, models, validators.

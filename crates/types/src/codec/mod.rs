@@ -1,0 +1,1 @@
+//! Between bytes and [`crate::Value`]: JSON, YAML and protobuf, driven by the tables.

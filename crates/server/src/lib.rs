@@ -3,3 +3,11 @@
 //! Absent on purpose: printing, arguments, environment, and any use of `node`, `keys` or `operator`.
 
 pub mod ports;
+
+pub mod admission;
+pub mod authn;
+pub mod authz;
+pub mod controllers;
+pub mod pki;
+pub mod tokens;
+pub mod virtual_resources;

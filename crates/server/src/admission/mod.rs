@@ -1,0 +1,1 @@
+//! Admission: plugins that change or refuse objects before they are stored, one a file.

@@ -1,0 +1,1 @@
+//! Authentication: who asks.

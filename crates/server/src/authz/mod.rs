@@ -1,0 +1,1 @@
+//! Authorization: may they.

@@ -1,0 +1,1 @@
+//! The in-process controllers, each a pure table and a thin shell.

@@ -1,0 +1,1 @@
+//! The generated CA, certificates and kubeconfigs.

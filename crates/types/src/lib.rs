@@ -6,11 +6,13 @@
 
 pub mod codec;
 pub mod meta;
+pub mod names;
 pub mod random;
 pub mod schema;
 mod secret_bytes;
 pub mod status;
 pub mod time;
+pub mod validation;
 pub mod value;
 
 pub use secret_bytes::SecretBytes;

@@ -3,6 +3,7 @@
 //! This file is the contract that the server codes against.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -174,6 +175,9 @@ pub struct WatchOptions {
     pub send_initial_events: Option<bool>,
     /// `allowWatchBookmarks`.
     pub bookmarks: bool,
+    /// How long the request will last, so that a last bookmark can be sent right before; `None` if unknown.
+    /// The stream does not end by itself: whoever serves it ends it.
+    pub timeout: Option<Duration>,
     /// Which objects.
     pub predicate: Arc<dyn Predicate>,
 }
@@ -252,7 +256,12 @@ pub trait Registry: Send + Sync + 'static {
         check: &mut dyn DeleteCheck,
     ) -> Result<Arc<Stored>, Status>;
 
-    /// Watches.
+    /// Deletes an object that cannot be read (`ignoreStoreReadErrorWithClusterBreakingPotential`): no
+    /// precondition, check or finalizer is looked at. 409 when it can be read after all, 404 when there is none.
+    async fn delete_unreadable(&self, namespace: &str, name: &str) -> Result<(), Status>;
+
+    /// Watches. An error here is an HTTP error (429 while the cache is not filled); any other comes as the
+    /// stream's only item.
     async fn watch(&self, options: WatchOptions) -> Result<EventStream, Status>;
 
     /// Decodes a stored object and sets its `resourceVersion`.

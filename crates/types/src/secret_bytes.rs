@@ -46,6 +46,13 @@ impl From<String> for SecretBytes {
     }
 }
 
+// For `bytes::Bytes::from_owner`: shared bytes that are wiped when the last reader is gone.
+impl AsRef<[u8]> for SecretBytes {
+    fn as_ref(&self) -> &[u8] {
+        self.expose()
+    }
+}
+
 impl PartialEq for SecretBytes {
     fn eq(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()

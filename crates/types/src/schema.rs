@@ -1,6 +1,26 @@
-//! The shape of the tables that describe every built-in kind.
+//! The shape of the tables that describe every built-in kind, and how a kind is found.
 //!
-//! The tables themselves are data, generated from what k8s.io/api publishes.
+//! The tables themselves are data, generated from what k8s.io/api publishes
+//! (`peers/go/schema`).
+
+use std::fmt;
+
+// One line per field reads better than what rustfmt makes of it.
+#[rustfmt::skip]
+mod generated;
+
+/// The tables of a kind, or `None` for a kind that is not built in.
+pub fn lookup(group: &str, version: &str, kind: &str) -> Option<&'static Kind> {
+    let key = (group, version, kind);
+    let kinds = generated::KINDS;
+    let index = kinds.binary_search_by(|one| (one.group, one.version, one.kind).cmp(&key)).ok()?;
+    Some(&kinds[index])
+}
+
+/// Every kind, ordered by group, version and kind.
+pub fn kinds() -> &'static [Kind] {
+    generated::KINDS
+}
 
 /// One kind that is spoken: its name, its message, and how it is stored.
 #[derive(Debug)]
@@ -15,13 +35,51 @@ pub struct Kind {
     pub message: &'static Message,
 }
 
+impl Kind {
+    /// The message of the items, if this is a kind of list.
+    pub fn item(&self) -> Option<&'static Message> {
+        match self.message.field("items")?.shape {
+            Shape::List(Type::Message(item)) => Some(item),
+            _ => None,
+        }
+    }
+
+    /// `v1` for the core group, else `group/version`.
+    pub fn api_version(&self) -> String {
+        crate::meta::api_version(self.group, self.version)
+    }
+}
+
 /// One struct: its fields in Go's declaration order, which is JSON's order.
-#[derive(Debug)]
 pub struct Message {
     /// Go's name, such as `k8s.io/api/core/v1.Secret`.
     pub name: &'static str,
+    /// `structType=atomic` on the type: field management owns the whole wherever it is used.
+    pub atomic: bool,
     /// The fields, in the order in which JSON prints them.
     pub fields: &'static [Field],
+}
+
+impl Message {
+    /// The field of that name in JSON, those of inlined structs included.
+    pub fn field(&self, json: &str) -> Option<&'static Field> {
+        self.fields.iter().find_map(|field| match field.inlined() {
+            Some(message) => message.field(json),
+            None => (field.json == json).then_some(field),
+        })
+    }
+
+    /// Go's name without the package: `Secret`.
+    pub fn go_name(&self) -> &'static str {
+        self.name.rsplit('.').next().unwrap_or(self.name)
+    }
+}
+
+impl fmt::Debug for Message {
+    // Messages contain themselves (JSONSchemaProps), so only the name is printed.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name)
+    }
 }
 
 /// One field of a struct.
@@ -29,16 +87,28 @@ pub struct Message {
 pub struct Field {
     /// Name in JSON; "" for an inlined struct.
     pub json: &'static str,
-    /// Field number in protobuf.
+    /// Field number in protobuf; 0 for a field that only JSON has (`kind`, `apiVersion`).
     pub number: u32,
     /// What the field holds.
     pub shape: Shape,
+    /// Go's type, pointers left out, as Go's JSON errors print it.
+    pub go: &'static str,
     /// Whether absence and the zero value differ (a Go pointer).
     pub optional: bool,
-    /// Whether JSON leaves the zero value out (`omitempty` or `omitzero`).
+    /// Whether JSON leaves the zero value out (`omitempty` where Go heeds it, or `omitzero`).
     pub omit_empty: bool,
     /// How patches and field management treat the field.
     pub patch: Patch,
+}
+
+impl Field {
+    /// The struct whose fields JSON shows in place of this one, if it is inlined.
+    pub fn inlined(&self) -> Option<&'static Message> {
+        match self.shape {
+            Shape::One(Type::Message(message)) if self.json.is_empty() => Some(message),
+            _ => None,
+        }
+    }
 }
 
 /// What a field holds.
@@ -77,14 +147,31 @@ pub enum Type {
     IntOrString,
     /// `resource.Quantity`: a message with one text in protobuf, text in JSON.
     Quantity,
-    /// Raw JSON inside: `metav1.FieldsV1` and apiextensions' `JSON`.
+    /// `metav1.FieldsV1`: JSON inside, whose keys are ordered as field management orders them.
+    FieldsV1,
+    /// apiextensions' `JSON`: any JSON inside.
     RawJson,
     /// `runtime.RawExtension`: an embedded object.
     RawExtension,
     /// A list of text inside a message (`ExtraValue` and the like): `items` is field 1.
     StringList,
+    /// Any JSON, in fields that protobuf does not have.
+    Any,
+    /// A message or something simpler (apiextensions' `JSONSchemaPropsOr…`).
+    Either(Union, &'static Message),
     /// Another message.
-    Message(fn() -> &'static Message),
+    Message(&'static Message),
+}
+
+/// What may stand in place of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Union {
+    /// A boolean.
+    Bool,
+    /// A list of the messages.
+    List,
+    /// A list of text.
+    Strings,
 }
 
 /// How patches and field management treat a field.
@@ -104,6 +191,18 @@ pub struct Patch {
     pub atomic: bool,
 }
 
+impl Patch {
+    /// No mark at all.
+    pub const NONE: Self = Self {
+        merge: false,
+        retain_keys: false,
+        merge_key: "",
+        list: ListType::Atomic,
+        list_keys: &[],
+        atomic: false,
+    };
+}
+
 /// `x-kubernetes-list-type`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ListType {
@@ -114,4 +213,34 @@ pub enum ListType {
     Set,
     /// A map keyed by `list_keys`.
     Map,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_found_and_ordered() {
+        assert!(kinds().is_sorted_by_key(|kind| (kind.group, kind.version, kind.kind)));
+        let secret = lookup("", "v1", "Secret").expect("built in");
+        assert_eq!(secret.message.go_name(), "Secret");
+        assert_eq!(secret.message.field("data").map(|field| field.number), Some(2));
+        assert!(lookup("", "v2", "Secret").is_none());
+        let list = lookup("", "v1", "SecretList").and_then(Kind::item).expect("a list");
+        assert!(std::ptr::eq(list, secret.message));
+    }
+
+    #[test]
+    fn inlined_fields_are_found() {
+        let volume = lookup("", "v1", "Pod")
+            .and_then(|pod| match pod.message.field("spec")?.shape {
+                Shape::One(Type::Message(spec)) => spec.field("volumes"),
+                _ => None,
+            })
+            .expect("pods have volumes");
+        assert_eq!(volume.patch.merge_key, "name");
+        assert!(volume.patch.retain_keys);
+        let Shape::List(Type::Message(volume)) = volume.shape else { panic!("a list of messages") };
+        assert_eq!(volume.field("secret").map(|field| field.number), Some(6));
+    }
 }

@@ -1,5 +1,34 @@
 //! Bytes to bytes: identity, aescbc, aesgcm, secretbox and key check values.
 //!
-//! Absent on purpose: async, clocks, files, network, logging.
-#![allow(missing_docs, reason = "replaced by the first real commit of this crate")]
+//! The stored forms are those of Kubernetes, byte for byte; see [`Provider`] for
+//! their prefixes. A provider is a [`Layer`]; a list of layers behind prefixes
+//! ([`PrefixList`]) is a layer again, so that "provider, then key" is a list in a
+//! list. Every layer is a [`Transformer`], which is what a store asks for.
+//!
+//! Absent on purpose: async, clocks, files, network, logging, and any source of
+//! randomness but the injected one.
+
+mod aescbc;
+mod aesgcm;
+mod batch;
+pub mod check_value;
+mod failure;
+mod identity;
+mod layer;
+mod named_key;
+mod prefix;
+mod provider;
+mod secretbox;
 pub mod transformer;
+
+pub use aescbc::AesCbc;
+pub use aesgcm::AesGcm;
+pub use batch::BatchedRandom;
+pub use failure::Failure;
+pub use identity::Identity;
+pub use layer::Layer;
+pub use named_key::{BuildError, NamedKey, keyed};
+pub use prefix::{Entry, PrefixList};
+pub use provider::{ENCRYPTED_PREFIX, Provider, StoredUnder, describe};
+pub use secretbox::Secretbox;
+pub use transformer::{Plain, TransformError, Transformer};

@@ -6,6 +6,7 @@ use coffer_types::SecretBytes;
 /// authenticated providers bind the value to it.
 pub trait Transformer: Send + Sync + 'static {
     /// The plaintext, and whether the value should be rewritten.
+    #[allow(clippy::wrong_self_convention, reason = "upstream's name, next to `to_storage`")]
     fn from_storage(&self, stored: &[u8], context: &[u8]) -> Result<Plain, TransformError>;
 
     /// What to store.

@@ -2,5 +2,8 @@
 //!
 //! Absent on purpose: knowledge of any kind's rules, HTTP, and a clock of its own.
 
+pub mod embedded;
+pub mod etcd;
 pub mod kv;
+pub mod limits;
 pub mod registry;

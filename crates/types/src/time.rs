@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-pub use jiff::Timestamp;
+pub use jiff::{SignedDuration, Timestamp};
 
 /// A future that a clock hands out.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;

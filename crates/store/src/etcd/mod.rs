@@ -1,0 +1,3 @@
+//! The etcd engine.
+
+pub(crate) mod wire;

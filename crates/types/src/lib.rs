@@ -7,6 +7,7 @@
 pub mod codec;
 pub mod meta;
 pub mod names;
+pub mod patch;
 pub mod random;
 pub mod schema;
 mod secret_bytes;

@@ -12,4 +12,4 @@ pub mod pod;
 pub mod rbac;
 pub mod secret;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;

@@ -1,0 +1,366 @@
+//! JSON patch (RFC 6902) as the API server applies it: with limits, and with the
+//! original library's leniency (`replace` and `test` of a missing member work as on null).
+
+use crate::{Map, Value};
+
+/// Most operations of one patch.
+pub const OPERATIONS_LIMIT: usize = 10_000;
+/// Most bytes, as JSON, that all `copy` operations of one patch may copy together.
+pub const COPY_LIMIT: usize = 3 * 1024 * 1024;
+/// Most values (scalars, lists and objects) that all `copy` operations may copy
+/// together. Upstream has no such limit; a list of empty lists, doubled again
+/// and again, takes far more memory than its JSON.
+pub const COPIED_VALUES_LIMIT: usize = 100_000;
+
+/// Why a JSON patch was not applied. No text holds a value of the document.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JsonPatchError {
+    /// The patch is not a list of operations: 400 with this text.
+    #[error("{0}")]
+    Malformed(String),
+    /// Too many operations: 413.
+    #[error("The allowed maximum operations in a JSON patch is {OPERATIONS_LIMIT}, got {0}")]
+    TooManyOperations(usize),
+    /// An operation failed: 422 with a fixed text; this one is for the log.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Applies `patch`, a list of operations, to `document`. On an error `document` is half changed.
+pub fn apply(document: &mut Value, patch: &Value) -> Result<(), JsonPatchError> {
+    let operations = match patch {
+        Value::Array(operations) => operations.as_slice(),
+        Value::Null => &[],
+        other => return Err(unmarshal(other.json_kind(), "Patch")),
+    };
+    if let Some(other) = operations.iter().find(|operation| operation.as_object().is_none()) {
+        return Err(unmarshal(other.json_kind(), "Operation"));
+    }
+    if operations.len() > OPERATIONS_LIMIT {
+        return Err(JsonPatchError::TooManyOperations(operations.len()));
+    }
+    let mut copied = Copied::default();
+    for operation in operations {
+        one(document, operation, &mut copied).map_err(JsonPatchError::Failed)?;
+    }
+    Ok(())
+}
+
+fn unmarshal(kind: &str, into: &str) -> JsonPatchError {
+    JsonPatchError::Malformed(format!("json: cannot unmarshal {kind} into Go value of type jsonpatch.{into}"))
+}
+
+fn one(document: &mut Value, operation: &Value, copied: &mut Copied) -> Result<(), String> {
+    let path = || text(operation, "path");
+    let value = || operation.get("value").cloned().unwrap_or_default();
+    match text(operation, "op").unwrap_or("unknown") {
+        "add" => add(document, path()?, value()),
+        "remove" => remove(document, path()?).map(drop),
+        "replace" => replace(document, path()?, value()),
+        "move" => {
+            let moved = remove(document, text(operation, "from")?)?;
+            add(document, path()?, moved)
+        }
+        "copy" => {
+            let source = find(document, text(operation, "from")?)?.get()?;
+            let source = match source {
+                Some(source) => {
+                    copied.count(source)?;
+                    source.clone()
+                }
+                None => Value::Null,
+            };
+            add(document, path()?, source)
+        }
+        "test" => test(document, path()?, &value()),
+        _ => Err("Unexpected kind of operation".to_owned()),
+    }
+}
+
+fn text<'a>(operation: &'a Value, field: &str) -> Result<&'a str, String> {
+    operation.get(field).and_then(Value::as_str).ok_or_else(|| format!("operation missing {field} field"))
+}
+
+fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    match find(document, path)? {
+        Place::Member(members, key) => {
+            members.insert(key, value);
+        }
+        Place::Item(items, key) if key == "-" => items.push(value),
+        Place::Item(items, key) => {
+            let index = index(&key, items.len() + 1)?;
+            items.insert(index, value);
+        }
+    }
+    Ok(())
+}
+
+fn remove(document: &mut Value, path: &str) -> Result<Value, String> {
+    match find(document, path)? {
+        Place::Member(members, key) => {
+            members.remove(&key).ok_or_else(|| "Unable to remove nonexistent key".to_owned())
+        }
+        Place::Item(items, key) => {
+            let index = index(&key, items.len())?;
+            Ok(items.remove(index))
+        }
+    }
+}
+
+fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    if path.is_empty() {
+        if !matches!(value, Value::Object(_) | Value::Array(_)) {
+            return Err("replace operation value must be object or array".to_owned());
+        }
+        *document = value;
+        return Ok(());
+    }
+    match find(document, path)? {
+        Place::Member(members, key) => {
+            members.insert(key, value);
+        }
+        Place::Item(items, key) => {
+            let index = index(&key, items.len())?;
+            items[index] = value;
+        }
+    }
+    Ok(())
+}
+
+fn test(document: &mut Value, path: &str, value: &Value) -> Result<(), String> {
+    let equal = match path {
+        "" => document == value,
+        _ => find(document, path)?.get()?.unwrap_or(&Value::Null) == value,
+    };
+    if equal { Ok(()) } else { Err("testing value failed: test failed".to_owned()) }
+}
+
+/// Where a pointer leads: a member that may not be there, or an item by its number's text.
+enum Place<'a> {
+    Member(&'a mut Map, String),
+    Item(&'a mut Vec<Value>, String),
+}
+
+impl<'a> Place<'a> {
+    fn get(self) -> Result<Option<&'a Value>, String> {
+        match self {
+            Self::Member(members, key) => Ok(members.get(&key)),
+            Self::Item(items, key) => {
+                let index = index(&key, items.len())?;
+                Ok(items.get(index))
+            }
+        }
+    }
+}
+
+fn find<'a>(document: &'a mut Value, path: &str) -> Result<Place<'a>, String> {
+    let missing = || "operation does not apply: doc is missing path: missing value".to_owned();
+    // What stands before the first slash does not count.
+    let (_, path) = path.split_once('/').ok_or_else(missing)?;
+    let (parents, last) = path.rsplit_once('/').map_or((None, path), |(parents, last)| (Some(parents), last));
+    let mut current = document;
+    for part in parents.into_iter().flat_map(|parents| parents.split('/')) {
+        let key = unescape(part);
+        current = match current {
+            Value::Object(members) => members.get_mut(&key).ok_or_else(missing)?,
+            Value::Array(items) => {
+                let index = index(&key, items.len()).map_err(|_| missing())?;
+                &mut items[index]
+            }
+            _ => return Err(missing()),
+        };
+    }
+    match current {
+        Value::Object(members) => Ok(Place::Member(members, unescape(last))),
+        Value::Array(items) => Ok(Place::Item(items, unescape(last))),
+        _ => Err(missing()),
+    }
+}
+
+fn unescape(part: &str) -> String {
+    part.replace("~1", "/").replace("~0", "~")
+}
+
+/// An index below `length`; a negative one counts from the end, as the original library has it.
+fn index(key: &str, length: usize) -> Result<usize, String> {
+    let number: i64 = key.parse().map_err(|_| "value was not a proper array index".to_owned())?;
+    let from_start = if number < 0 { number + i64::try_from(length).unwrap_or(i64::MAX) } else { number };
+    usize::try_from(from_start)
+        .ok()
+        .filter(|index| *index < length)
+        .ok_or_else(|| format!("Unable to access invalid index: {number}"))
+}
+
+/// What has been copied so far.
+#[derive(Default)]
+struct Copied {
+    bytes: usize,
+    values: usize,
+}
+
+impl Copied {
+    /// Counts `value`, its bytes as JSON near enough for a limit, and stops at a limit.
+    fn count(&mut self, value: &Value) -> Result<(), String> {
+        self.values += 1;
+        self.bytes += match value {
+            Value::Null | Value::Bool(_) => 4,
+            Value::Int(_) | Value::Float(_) => 8,
+            Value::String(text) => text.len() + 2,
+            Value::Bytes(bytes) => bytes.len().div_ceil(3) * 4 + 2,
+            Value::Array(_) => 2,
+            Value::Object(members) => members.keys().fold(2, |size, key| size + key.len() + 4),
+        };
+        if self.bytes > COPY_LIMIT {
+            return Err(format!("the accumulated size of copied values exceeds {COPY_LIMIT} bytes"));
+        }
+        if self.values > COPIED_VALUES_LIMIT {
+            return Err(format!("the accumulated number of copied values exceeds {COPIED_VALUES_LIMIT}"));
+        }
+        match value {
+            Value::Array(items) => items.iter().try_for_each(|item| self.count(item)),
+            Value::Object(members) => members.values().try_for_each(|member| self.count(member)),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::validation::testing::object;
+
+    /// `Ok` with the result, or the class of failure.
+    #[track_caller]
+    fn check(document: &str, patch: &str, expected: Result<&str, &str>) {
+        let mut value = object(document);
+        match (apply(&mut value, &object(patch)), expected) {
+            (Ok(()), Ok(expected)) => assert!(value == object(expected), "{patch}"),
+            (Err(error), Err(class)) => {
+                let actual = match error {
+                    JsonPatchError::Malformed(_) => "malformed",
+                    JsonPatchError::TooManyOperations(_) => "too many",
+                    JsonPatchError::Failed(_) => "failed",
+                };
+                assert_eq!(actual, class, "{patch}");
+            }
+            (result, _) => panic!("{patch}: {result:?}"),
+        }
+    }
+
+    #[test]
+    fn operations() {
+        let one = |document: &str, operation: &str, expected: Result<&str, &str>| {
+            check(document, &format!("[{operation}]"), expected);
+        };
+        one(r#"{"a":1}"#, r#"{"op":"add","path":"/b","value":2}"#, Ok(r#"{"a":1,"b":2}"#));
+        one(r#"{"a":1}"#, r#"{"op":"add","path":"/a","value":2}"#, Ok(r#"{"a":2}"#));
+        one(r#"{"a":1}"#, r#"{"op":"add","path":"/b"}"#, Ok(r#"{"a":1,"b":null}"#));
+        one(r#"{"a":[1]}"#, r#"{"op":"add","path":"/a/-","value":2}"#, Ok(r#"{"a":[1,2]}"#));
+        one(r#"{"a":[1]}"#, r#"{"op":"add","path":"/a/0","value":2}"#, Ok(r#"{"a":[2,1]}"#));
+        one(r#"{"a":[1]}"#, r#"{"op":"add","path":"/a/1","value":2}"#, Ok(r#"{"a":[1,2]}"#));
+        one(r#"{"a":[1]}"#, r#"{"op":"add","path":"/a/-1","value":2}"#, Ok(r#"{"a":[1,2]}"#));
+        one(r#"{"a":[1]}"#, r#"{"op":"add","path":"/a/2","value":2}"#, Err("failed"));
+        one(r#"{"a":[1]}"#, r#"{"op":"add","path":"/a/x","value":2}"#, Err("failed"));
+        one("{}", r#"{"op":"add","path":"/a/b","value":2}"#, Err("failed"));
+        one("{}", r#"{"op":"add","path":"","value":{}}"#, Err("failed"));
+        one("{}", r#"{"op":"add","value":{}}"#, Err("failed"));
+        one(r#"{"a":1,"b":2}"#, r#"{"op":"remove","path":"/a"}"#, Ok(r#"{"b":2}"#));
+        one(r#"{"a":[1,2]}"#, r#"{"op":"remove","path":"/a/0"}"#, Ok(r#"{"a":[2]}"#));
+        one("{}", r#"{"op":"remove","path":"/a"}"#, Err("failed"));
+        one(r#"{"a":1}"#, r#"{"op":"replace","path":"/a","value":2}"#, Ok(r#"{"a":2}"#));
+        one("{}", r#"{"op":"replace","path":"/a","value":2}"#, Ok(r#"{"a":2}"#));
+        one("{}", r#"{"op":"replace","path":"/a/b","value":2}"#, Err("failed"));
+        one(r#"{"a":1}"#, r#"{"op":"replace","path":"","value":{"b":1}}"#, Ok(r#"{"b":1}"#));
+        one(r#"{"a":1}"#, r#"{"op":"replace","path":"","value":1}"#, Err("failed"));
+        one(r#"{"a":[1]}"#, r#"{"op":"replace","path":"/a/1","value":2}"#, Err("failed"));
+        one(r#"{"a":1}"#, r#"{"op":"move","from":"/a","path":"/b"}"#, Ok(r#"{"b":1}"#));
+        one("{}", r#"{"op":"move","from":"/a","path":"/b"}"#, Err("failed"));
+        one(r#"{"a":{"b":1}}"#, r#"{"op":"move","from":"/a","path":"/a/b"}"#, Err("failed"));
+        one(r#"{"a":1}"#, r#"{"op":"copy","from":"/a","path":"/b"}"#, Ok(r#"{"a":1,"b":1}"#));
+        one("{}", r#"{"op":"copy","from":"/a","path":"/b"}"#, Ok(r#"{"b":null}"#));
+        one(r#"{"a":1}"#, r#"{"op":"test","path":"/a","value":1}"#, Ok(r#"{"a":1}"#));
+        one(r#"{"a":1}"#, r#"{"op":"test","path":"/a","value":2}"#, Err("failed"));
+        one(r#"{"a":{"x":[1]}}"#, r#"{"op":"test","path":"/a","value":{"x":[1]}}"#, Ok(r#"{"a":{"x":[1]}}"#));
+        one("{}", r#"{"op":"test","path":"/a","value":null}"#, Ok("{}"));
+        one("{}", r#"{"op":"test","path":"/a","value":1}"#, Err("failed"));
+        one(r#"{"a/b":1,"~":2}"#, r#"{"op":"remove","path":"/a~1b"}"#, Ok(r#"{"~":2}"#));
+        one(r#"{"a/b":1,"~":2}"#, r#"{"op":"remove","path":"/~0"}"#, Ok(r#"{"a/b":1}"#));
+        one("{}", r#"{"op":"x","path":"/a"}"#, Err("failed"));
+        one("{}", r#"{"path":"/a"}"#, Err("failed"));
+    }
+
+    #[test]
+    fn malformed_patches() {
+        check("{}", "{}", Err("malformed"));
+        check("{}", "\"x\"", Err("malformed"));
+        check("{}", "[1]", Err("malformed"));
+        check("{}", "[]", Ok("{}"));
+        check("{}", "null", Ok("{}"));
+        let text = apply(&mut object("{}"), &object("{}")).expect_err("an object is no patch").to_string();
+        assert_eq!(text, "json: cannot unmarshal object into Go value of type jsonpatch.Patch");
+    }
+
+    /// CVE-2019-1002100: a hostile patch costs little.
+    #[test]
+    fn s5_twenty_hostile_patches_are_cheap() {
+        let repeat = |operation: &str, count: usize| format!("[{}]", vec![operation; count].join(","));
+        let test = r#"{"op":"test","path":"/a","value":1}"#;
+        check(r#"{"a":1}"#, &repeat(test, OPERATIONS_LIMIT), Ok(r#"{"a":1}"#));
+        check(r#"{"a":1}"#, &repeat(test, OPERATIONS_LIMIT + 1), Err("too many"));
+        let many =
+            apply(&mut object("{}"), &object(&repeat("{}", 10_001))).expect_err("too many").to_string();
+        assert_eq!(many, "The allowed maximum operations in a JSON patch is 10000, got 10001");
+
+        let big = "x".repeat(100_000);
+        let deep = format!("{}1{}", r#"{"a":"#.repeat(100), "}".repeat(100));
+        let hostile = [
+            repeat(r#"{"op":"copy","from":"/a","path":"/b/-"}"#, 10_000),
+            repeat(r#"{"op":"copy","from":"/b","path":"/b/-"}"#, 10_000),
+            repeat(r#"{"op":"copy","from":"/b","path":"/b/0"}"#, 10_000),
+            repeat(r#"{"op":"copy","from":"","path":"/b"}"#, 10_000),
+            repeat(r#"{"op":"add","path":"/b/0","value":1}"#, 10_000),
+            repeat(r#"{"op":"add","path":"/b/-","value":1}"#, 10_000),
+            repeat(r#"{"op":"move","from":"/b","path":"/b"}"#, 10_000),
+            repeat(r#"{"op":"move","from":"/a","path":"/a"}"#, 10_000),
+            repeat(r#"{"op":"remove","path":"/x"}"#, 10_000),
+            repeat(r#"{"op":"replace","path":"/a","value":1}"#, 10_000),
+            repeat(r#"{"op":"test","path":"/d","value":1}"#, 10_000),
+            repeat(r#"{"op":"test","path":"/x","value":null}"#, 10_000),
+            repeat("{}", 10_000),
+            repeat("{}", 20_000),
+            repeat("1", 20_000),
+            format!(r#"[{{"op":"add","path":"{}","value":1}}]"#, "/a".repeat(50_000)),
+            format!(r#"[{{"op":"add","path":"/{}","value":1}}]"#, "~1".repeat(50_000)),
+            format!(r#"[{{"op":"remove","path":"/b/{}"}}]"#, "9".repeat(50_000)),
+            format!(r#"[{{"op":"replace","path":"","value":{deep}}}]"#),
+            format!(r#"[{{"op":"test","path":"/a","value":"{big}"}}]"#),
+        ];
+        assert!(hostile.len() >= 20);
+        for patch in &hostile {
+            let mut document = object(&format!(r#"{{"a":"{big}","b":[],"d":{{"c":1}}}}"#));
+            let patch_value = object(patch);
+            let start = Instant::now();
+            let _ = apply(&mut document, &patch_value);
+            let took = start.elapsed();
+            assert!(took.as_millis() < 100, "{took:?} for {}", &patch[..patch.len().min(60)]);
+        }
+    }
+
+    #[test]
+    fn copies_have_a_limit_together() {
+        let list = |items: usize| object(&format!(r#"{{"a":[{}]}}"#, vec!["1"; items].join(",")));
+        let copy_list = object(r#"[{"op":"copy","from":"/a","path":"/b"}]"#);
+        assert_eq!(apply(&mut list(COPIED_VALUES_LIMIT - 1), &copy_list), Ok(()));
+        let error = apply(&mut list(COPIED_VALUES_LIMIT), &copy_list);
+        assert!(matches!(error, Err(JsonPatchError::Failed(_))));
+
+        let document = format!(r#"{{"a":"{}"}}"#, "x".repeat(COPY_LIMIT / 2 - 2));
+        let copy = r#"{"op":"copy","from":"/a","path":"/b"}"#;
+        let mut value = object(&document);
+        assert_eq!(apply(&mut value, &object(&format!("[{copy},{copy}]"))), Ok(()));
+        let error = apply(&mut object(&document), &object(&format!("[{copy},{copy},{copy}]")));
+        assert!(matches!(error, Err(JsonPatchError::Failed(_))));
+    }
+}

@@ -12,6 +12,11 @@ pub const COPY_LIMIT: usize = 3 * 1024 * 1024;
 /// and again, takes far more memory than its JSON.
 pub const COPIED_VALUES_LIMIT: usize = 100_000;
 
+/// Most items that all insertions into and removals from lists may push aside
+/// together. Upstream has no such limit; ten thousand insertions at the front
+/// of one list cost more than all the rest of a request.
+pub const MOVED_ITEMS_LIMIT: usize = 10_000_000;
+
 /// Why a JSON patch was not applied. No text holds a value of the document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonPatchError {
@@ -39,9 +44,9 @@ pub fn apply(document: &mut Value, patch: &Value) -> Result<(), JsonPatchError> 
     if operations.len() > OPERATIONS_LIMIT {
         return Err(JsonPatchError::TooManyOperations(operations.len()));
     }
-    let mut copied = Copied::default();
+    let mut spent = Spent::default();
     for operation in operations {
-        one(document, operation, &mut copied).map_err(JsonPatchError::Failed)?;
+        one(document, operation, &mut spent).map_err(JsonPatchError::Failed)?;
     }
     Ok(())
 }
@@ -50,27 +55,27 @@ fn unmarshal(kind: &str, into: &str) -> JsonPatchError {
     JsonPatchError::Malformed(format!("json: cannot unmarshal {kind} into Go value of type jsonpatch.{into}"))
 }
 
-fn one(document: &mut Value, operation: &Value, copied: &mut Copied) -> Result<(), String> {
+fn one(document: &mut Value, operation: &Value, spent: &mut Spent) -> Result<(), String> {
     let path = || text(operation, "path");
     let value = || operation.get("value").cloned().unwrap_or_default();
     match text(operation, "op").unwrap_or("unknown") {
-        "add" => add(document, path()?, value()),
-        "remove" => remove(document, path()?).map(drop),
+        "add" => add(document, path()?, value(), spent),
+        "remove" => remove(document, path()?, spent).map(drop),
         "replace" => replace(document, path()?, value()),
         "move" => {
-            let moved = remove(document, text(operation, "from")?)?;
-            add(document, path()?, moved)
+            let moved = remove(document, text(operation, "from")?, spent)?;
+            add(document, path()?, moved, spent)
         }
         "copy" => {
             let source = find(document, text(operation, "from")?)?.get()?;
             let source = match source {
                 Some(source) => {
-                    copied.count(source)?;
+                    spent.copy(source)?;
                     source.clone()
                 }
                 None => Value::Null,
             };
-            add(document, path()?, source)
+            add(document, path()?, source, spent)
         }
         "test" => test(document, path()?, &value()),
         _ => Err("Unexpected kind of operation".to_owned()),
@@ -81,7 +86,7 @@ fn text<'a>(operation: &'a Value, field: &str) -> Result<&'a str, String> {
     operation.get(field).and_then(Value::as_str).ok_or_else(|| format!("operation missing {field} field"))
 }
 
-fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
+fn add(document: &mut Value, path: &str, value: Value, spent: &mut Spent) -> Result<(), String> {
     match find(document, path)? {
         Place::Member(members, key) => {
             members.insert(key, value);
@@ -89,19 +94,21 @@ fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
         Place::Item(items, key) if key == "-" => items.push(value),
         Place::Item(items, key) => {
             let index = index(&key, items.len() + 1)?;
+            spent.shift(items.len() - index)?;
             items.insert(index, value);
         }
     }
     Ok(())
 }
 
-fn remove(document: &mut Value, path: &str) -> Result<Value, String> {
+fn remove(document: &mut Value, path: &str, spent: &mut Spent) -> Result<Value, String> {
     match find(document, path)? {
         Place::Member(members, key) => {
             members.remove(&key).ok_or_else(|| "Unable to remove nonexistent key".to_owned())
         }
         Place::Item(items, key) => {
             let index = index(&key, items.len())?;
+            spent.shift(items.len() - index)?;
             Ok(items.remove(index))
         }
     }
@@ -191,16 +198,26 @@ fn index(key: &str, length: usize) -> Result<usize, String> {
         .ok_or_else(|| format!("Unable to access invalid index: {number}"))
 }
 
-/// What has been copied so far.
+/// What the operations have cost so far.
 #[derive(Default)]
-struct Copied {
+struct Spent {
     bytes: usize,
     values: usize,
+    moved: usize,
 }
 
-impl Copied {
+impl Spent {
+    /// Counts the items that an insertion or removal pushes aside.
+    fn shift(&mut self, items: usize) -> Result<(), String> {
+        self.moved += items;
+        if self.moved <= MOVED_ITEMS_LIMIT {
+            return Ok(());
+        }
+        Err(format!("the accumulated number of moved list items exceeds {MOVED_ITEMS_LIMIT}"))
+    }
+
     /// Counts `value`, its bytes as JSON near enough for a limit, and stops at a limit.
-    fn count(&mut self, value: &Value) -> Result<(), String> {
+    fn copy(&mut self, value: &Value) -> Result<(), String> {
         self.values += 1;
         self.bytes += match value {
             Value::Null | Value::Bool(_) => 4,
@@ -217,8 +234,8 @@ impl Copied {
             return Err(format!("the accumulated number of copied values exceeds {COPIED_VALUES_LIMIT}"));
         }
         match value {
-            Value::Array(items) => items.iter().try_for_each(|item| self.count(item)),
-            Value::Object(members) => members.values().try_for_each(|member| self.count(member)),
+            Value::Array(items) => items.iter().try_for_each(|item| self.copy(item)),
+            Value::Object(members) => members.values().try_for_each(|member| self.copy(member)),
             _ => Ok(()),
         }
     }

@@ -58,6 +58,8 @@ pub struct Message {
     pub atomic: bool,
     /// The fields, in the order in which JSON prints them.
     pub fields: &'static [Field],
+    /// Positions in `fields` in ascending order of field numbers: protobuf's order.
+    pub wire: &'static [u8],
 }
 
 impl Message {
@@ -67,6 +69,12 @@ impl Message {
             Some(message) => message.field(json),
             None => (field.json == json).then_some(field),
         })
+    }
+
+    /// The position in `fields` of the field with that number.
+    pub fn numbered(&self, number: u32) -> Option<usize> {
+        let found = self.wire.binary_search_by_key(&number, |&index| self.fields[usize::from(index)].number);
+        found.ok().map(|position| usize::from(self.wire[position]))
     }
 
     /// Go's name without the package: `Secret`.
@@ -141,8 +149,6 @@ pub enum Type {
     Time,
     /// `metav1.MicroTime`.
     MicroTime,
-    /// `metav1.Duration`: nanoseconds in protobuf, `1h2m3s` in JSON.
-    Duration,
     /// `intstr.IntOrString`.
     IntOrString,
     /// `resource.Quantity`: a message with one text in protobuf, text in JSON.

@@ -65,7 +65,7 @@ func renderMessages(messages []*message) []byte {
 			fmt.Fprintf(&body, "    Field { json: %q, number: %d, shape: %s, go: %q, optional: %v, omit_empty: %v, patch: %s },\n",
 				f.json, f.number, f.shape, f.goType, f.optional, f.omitEmpty, renderPatch(f.patch))
 		}
-		body.WriteString("] };\n")
+		fmt.Fprintf(&body, "], wire: &[%s] };\n", strings.Join(wireOrder(m.fields), ", "))
 	}
 	var out bytes.Buffer
 	out.WriteString(header())
@@ -86,7 +86,7 @@ func renderMessages(messages []*message) []byte {
 		fmt.Fprintf(&out, "use super::super::Shape::{%s};\n", strings.Join(shapes, ", "))
 	}
 	types := []string{}
-	for _, name := range []string{"Any", "Bool", "Bytes", "Double", "Duration", "Either", "FieldsV1", "Int32", "Int64", "IntOrString",
+	for _, name := range []string{"Any", "Bool", "Bytes", "Double", "Either", "FieldsV1", "Int32", "Int64", "IntOrString",
 		"Message", "MicroTime", "Quantity", "RawExtension", "RawJson", "String", "StringList", "Time"} {
 		if strings.Contains(body.String(), "("+name+")") || strings.Contains(body.String(), "("+name+"(") {
 			if name == "Message" {
@@ -100,6 +100,22 @@ func renderMessages(messages []*message) []byte {
 	}
 	out.WriteString(strings.ReplaceAll(body.String(), "(Message(", "(Nested("))
 	return out.Bytes()
+}
+
+// The positions of the fields that protobuf has, in ascending order of their numbers.
+func wireOrder(fields []field) []string {
+	positions := []int{}
+	for i, f := range fields {
+		if f.number > 0 {
+			positions = append(positions, i)
+		}
+	}
+	sort.SliceStable(positions, func(i, j int) bool { return fields[positions[i]].number < fields[positions[j]].number })
+	texts := []string{}
+	for _, position := range positions {
+		texts = append(texts, fmt.Sprint(position))
+	}
+	return texts
 }
 
 func uses(body, name string) bool {

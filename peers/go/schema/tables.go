@@ -52,7 +52,6 @@ var (
 	scalarTypes = map[reflect.Type]string{
 		reflect.TypeFor[metav1.Time]():          "Time",
 		reflect.TypeFor[metav1.MicroTime]():     "MicroTime",
-		reflect.TypeFor[metav1.Duration]():      "Duration",
 		reflect.TypeFor[intstr.IntOrString]():   "IntOrString",
 		reflect.TypeFor[resource.Quantity]():    "Quantity",
 		reflect.TypeFor[runtime.RawExtension](): "RawExtension",

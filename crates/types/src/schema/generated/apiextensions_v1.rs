@@ -8,20 +8,20 @@ pub(super) static CONVERSIONREQUEST: Message = Message { name: "k8s.io/apiextens
     Field { json: "uid", number: 1, shape: One(String), go: "types.UID", optional: false, omit_empty: false, patch: Patch::NONE },
     Field { json: "desiredAPIVersion", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
     Field { json: "objects", number: 3, shape: List(RawExtension), go: "[]runtime.RawExtension", optional: false, omit_empty: false, patch: Patch::NONE },
-] };
+], wire: &[0, 1, 2] };
 
 pub(super) static CONVERSIONRESPONSE: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.ConversionResponse", atomic: false, fields: &[
     Field { json: "uid", number: 1, shape: One(String), go: "types.UID", optional: false, omit_empty: false, patch: Patch::NONE },
     Field { json: "convertedObjects", number: 2, shape: List(RawExtension), go: "[]runtime.RawExtension", optional: false, omit_empty: false, patch: Patch::NONE },
     Field { json: "result", number: 3, shape: One(Nested(&super::meta_v1::STATUS)), go: "v1.Status", optional: false, omit_empty: false, patch: Patch::NONE },
-] };
+], wire: &[0, 1, 2] };
 
 pub(super) static CONVERSIONREVIEW: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.ConversionReview", atomic: false, fields: &[
     Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
     Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
     Field { json: "request", number: 1, shape: One(Nested(&super::apiextensions_v1::CONVERSIONREQUEST)), go: "v1.ConversionRequest", optional: true, omit_empty: true, patch: Patch::NONE },
     Field { json: "response", number: 2, shape: One(Nested(&super::apiextensions_v1::CONVERSIONRESPONSE)), go: "v1.ConversionResponse", optional: true, omit_empty: true, patch: Patch::NONE },
-] };
+], wire: &[2, 3] };
 
 pub(super) static CUSTOMRESOURCECOLUMNDEFINITION: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.CustomResourceColumnDefinition", atomic: false, fields: &[
     Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
@@ -30,12 +30,12 @@ pub(super) static CUSTOMRESOURCECOLUMNDEFINITION: Message = Message { name: "k8s
     Field { json: "description", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
     Field { json: "priority", number: 5, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
     Field { json: "jsonPath", number: 6, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-] };
+], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static CUSTOMRESOURCECONVERSION: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.CustomResourceConversion", atomic: false, fields: &[
     Field { json: "strategy", number: 1, shape: One(String), go: "v1.ConversionStrategyType", optional: false, omit_empty: false, patch: Patch::NONE },
     Field { json: "webhook", number: 2, shape: One(Nested(&super::apiextensions_v1::WEBHOOKCONVERSION)), go: "v1.WebhookConversion", optional: true, omit_empty: true, patch: Patch::NONE },
-] };
+], wire: &[0, 1] };
 
 pub(super) static CUSTOMRESOURCEDEFINITION: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.CustomResourceDefinition", atomic: false, fields: &[
     Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
@@ -43,7 +43,7 @@ pub(super) static CUSTOMRESOURCEDEFINITION: Message = Message { name: "k8s.io/ap
     Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
     Field { json: "spec", number: 2, shape: One(Nested(&super::apiextensions_v1::CUSTOMRESOURCEDEFINITIONSPEC)), go: "v1.CustomResourceDefinitionSpec", optional: false, omit_empty: false, patch: Patch::NONE },
     Field { json: "status", number: 3, shape: One(Nested(&super::apiextensions_v1::CUSTOMRESOURCEDEFINITIONSTATUS)), go: "v1.CustomResourceDefinitionStatus", optional: false, omit_empty: false, patch: Patch::NONE },
-] };
+], wire: &[2, 3, 4] };
 
 pub(super) static CUSTOMRESOURCEDEFINITIONCONDITION: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.CustomResourceDefinitionCondition", atomic: false, fields: &[
     Field { json: "type", number: 1, shape: One(String), go: "v1.CustomResourceDefinitionConditionType", optional: false, omit_empty: false, patch: Patch::NONE },
@@ -52,14 +52,14 @@ pub(super) static CUSTOMRESOURCEDEFINITIONCONDITION: Message = Message { name: "
     Field { json: "reason", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
     Field { json: "message", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
     Field { json: "observedGeneration", number: 6, shape: One(Int64), go: "int64", optional: false, omit_empty: true, patch: Patch::NONE },
-] };
+], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static CUSTOMRESOURCEDEFINITIONLIST: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.CustomResourceDefinitionList", atomic: false, fields: &[
     Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
     Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
     Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
     Field { json: "items", number: 2, shape: List(Nested(&super::apiextensions_v1::CUSTOMRESOURCEDEFINITION)), go: "[]v1.CustomResourceDefinition", optional: false, omit_empty: false, patch: Patch::NONE },
-] };
+], wire: &[2, 3] };
 
 pub(super) static CUSTOMRESOURCEDEFINITIONNAMES: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.CustomResourceDefinitionNames", atomic: false, fields: &[
     Field { json: "plural", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
@@ -68,7 +68,7 @@ pub(super) static CUSTOMRESOURCEDEFINITIONNAMES: Message = Message { name: "k8s.
     Field { json: "kind", number: 4, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
     Field { json: "listKind", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
     Field { json: "categories", number: 6, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-] };
+], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static CUSTOMRESOURCEDEFINITIONSPEC: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.CustomResourceDefinitionSpec", atomic: false, fields: &[
     Field { json: "group", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
@@ -77,14 +77,14 @@ pub(super) static CUSTOMRESOURCEDEFINITIONSPEC: Message = Message { name: "k8s.i
     Field { json: "versions", number: 7, shape: List(Nested(&super::apiextensions_v1::CUSTOMRESOURCEDEFINITIONVERSION)), go: "[]v1.CustomResourceDefinitionVersion", optional: false, omit_empty: false, patch: Patch::NONE },
     Field { json: "conversion", number: 9, shape: One(Nested(&super::apiextensions_v1::CUSTOMRESOURCECONVERSION)), go: "v1.CustomResourceConversion", optional: true, omit_empty: true, patch: Patch::NONE },
     Field { json: "preserveUnknownFields", number: 10, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-] };
+], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static CUSTOMRESOURCEDEFINITIONSTATUS: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.CustomResourceDefinitionStatus", atomic: false, fields: &[
     Field { json: "conditions", number: 1, shape: List(Nested(&super::apiextensions_v1::CUSTOMRESOURCEDEFINITIONCONDITION)), go: "[]v1.CustomResourceDefinitionCondition", optional: false, omit_empty: false, patch: Patch { list: ListType::Map, list_keys: &["type"], ..Patch::NONE } },
     Field { json: "acceptedNames", number: 2, shape: One(Nested(&super::apiextensions_v1::CUSTOMRESOURCEDEFINITIONNAMES)), go: "v1.CustomResourceDefinitionNames", optional: false, omit_empty: false, patch: Patch::NONE },
     Field { json: "storedVersions", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: false, patch: Patch::NONE },
     Field { json: "observedGeneration", number: 4, shape: One(Int64), go: "int64", optional: false, omit_empty: true, patch: Patch::NONE },
-] };
+], wire: &[0, 1, 2, 3] };
 
 pub(super) static CUSTOMRESOURCEDEFINITIONVERSION: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.CustomResourceDefinitionVersion", atomic: false, fields: &[
     Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
@@ -96,30 +96,30 @@ pub(super) static CUSTOMRESOURCEDEFINITIONVERSION: Message = Message { name: "k8
     Field { json: "subresources", number: 5, shape: One(Nested(&super::apiextensions_v1::CUSTOMRESOURCESUBRESOURCES)), go: "v1.CustomResourceSubresources", optional: true, omit_empty: true, patch: Patch::NONE },
     Field { json: "additionalPrinterColumns", number: 6, shape: List(Nested(&super::apiextensions_v1::CUSTOMRESOURCECOLUMNDEFINITION)), go: "[]v1.CustomResourceColumnDefinition", optional: false, omit_empty: true, patch: Patch::NONE },
     Field { json: "selectableFields", number: 9, shape: List(Nested(&super::apiextensions_v1::SELECTABLEFIELD)), go: "[]v1.SelectableField", optional: false, omit_empty: true, patch: Patch::NONE },
-] };
+], wire: &[0, 1, 2, 5, 6, 7, 3, 4, 8] };
 
 pub(super) static CUSTOMRESOURCESUBRESOURCESCALE: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.CustomResourceSubresourceScale", atomic: false, fields: &[
     Field { json: "specReplicasPath", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
     Field { json: "statusReplicasPath", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
     Field { json: "labelSelectorPath", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-] };
+], wire: &[0, 1, 2] };
 
 pub(super) static CUSTOMRESOURCESUBRESOURCESTATUS: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.CustomResourceSubresourceStatus", atomic: false, fields: &[
-] };
+], wire: &[] };
 
 pub(super) static CUSTOMRESOURCESUBRESOURCES: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.CustomResourceSubresources", atomic: false, fields: &[
     Field { json: "status", number: 1, shape: One(Nested(&super::apiextensions_v1::CUSTOMRESOURCESUBRESOURCESTATUS)), go: "v1.CustomResourceSubresourceStatus", optional: true, omit_empty: true, patch: Patch::NONE },
     Field { json: "scale", number: 2, shape: One(Nested(&super::apiextensions_v1::CUSTOMRESOURCESUBRESOURCESCALE)), go: "v1.CustomResourceSubresourceScale", optional: true, omit_empty: true, patch: Patch::NONE },
-] };
+], wire: &[0, 1] };
 
 pub(super) static CUSTOMRESOURCEVALIDATION: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.CustomResourceValidation", atomic: false, fields: &[
     Field { json: "openAPIV3Schema", number: 1, shape: One(Nested(&super::apiextensions_v1::JSONSCHEMAPROPS)), go: "v1.JSONSchemaProps", optional: true, omit_empty: true, patch: Patch::NONE },
-] };
+], wire: &[0] };
 
 pub(super) static EXTERNALDOCUMENTATION: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.ExternalDocumentation", atomic: false, fields: &[
     Field { json: "description", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
     Field { json: "url", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-] };
+], wire: &[0, 1] };
 
 pub(super) static JSONSCHEMAPROPS: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaProps", atomic: false, fields: &[
     Field { json: "id", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
@@ -166,18 +166,18 @@ pub(super) static JSONSCHEMAPROPS: Message = Message { name: "k8s.io/apiextensio
     Field { json: "x-kubernetes-list-type", number: 42, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
     Field { json: "x-kubernetes-map-type", number: 43, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
     Field { json: "x-kubernetes-validations", number: 44, shape: List(Nested(&super::apiextensions_v1::VALIDATIONRULE)), go: "v1.ValidationRules", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "rule", list: ListType::Map, list_keys: &["rule"], ..Patch::NONE } },
-] };
+], wire: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43] };
 
 pub(super) static SELECTABLEFIELD: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.SelectableField", atomic: false, fields: &[
     Field { json: "jsonPath", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-] };
+], wire: &[0] };
 
 pub(super) static SERVICEREFERENCE: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.ServiceReference", atomic: false, fields: &[
     Field { json: "namespace", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
     Field { json: "name", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
     Field { json: "path", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
     Field { json: "port", number: 4, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
-] };
+], wire: &[0, 1, 2, 3] };
 
 pub(super) static VALIDATIONRULE: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.ValidationRule", atomic: false, fields: &[
     Field { json: "rule", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
@@ -186,15 +186,15 @@ pub(super) static VALIDATIONRULE: Message = Message { name: "k8s.io/apiextension
     Field { json: "reason", number: 4, shape: One(String), go: "v1.FieldValueErrorReason", optional: true, omit_empty: true, patch: Patch::NONE },
     Field { json: "fieldPath", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
     Field { json: "optionalOldSelf", number: 6, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-] };
+], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static WEBHOOKCLIENTCONFIG: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.WebhookClientConfig", atomic: false, fields: &[
     Field { json: "url", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
     Field { json: "service", number: 1, shape: One(Nested(&super::apiextensions_v1::SERVICEREFERENCE)), go: "v1.ServiceReference", optional: true, omit_empty: true, patch: Patch::NONE },
     Field { json: "caBundle", number: 2, shape: One(Bytes), go: "[]uint8", optional: false, omit_empty: true, patch: Patch::NONE },
-] };
+], wire: &[1, 2, 0] };
 
 pub(super) static WEBHOOKCONVERSION: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.WebhookConversion", atomic: false, fields: &[
     Field { json: "clientConfig", number: 2, shape: One(Nested(&super::apiextensions_v1::WEBHOOKCLIENTCONFIG)), go: "v1.WebhookClientConfig", optional: true, omit_empty: true, patch: Patch::NONE },
     Field { json: "conversionReviewVersions", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: false, patch: Patch::NONE },
-] };
+], wire: &[0, 1] };

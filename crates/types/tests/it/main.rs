@@ -1,0 +1,3 @@
+//! The codecs held to what Go's serializers write (`peers/go/codec`).
+
+mod codec;

@@ -11,3 +11,6 @@ pub mod controllers;
 pub mod pki;
 pub mod tokens;
 pub mod virtual_resources;
+
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,169 @@
+//! What the tests of several rooms share: a settable clock, fixed randomness, and stored objects in memory.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use coffer_types::meta::Meta as _;
+use coffer_types::random::{Random, RandomError};
+use coffer_types::time::{Clock, Sleep, Timestamp};
+use coffer_types::{Status, Value};
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use parking_lot::Mutex;
+
+use crate::ports::{Change, Deletion, GroupResource, Objects, ServedResource};
+
+/// Runs a future that needs no timer and no socket.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(future)
+}
+
+/// A clock that stands still until it is moved. Sleeping moves it.
+pub(crate) struct TestClock(Arc<AtomicI64>);
+
+impl TestClock {
+    pub(crate) fn at(time: &str) -> Arc<Self> {
+        let time: Timestamp = time.parse().expect("a time");
+        Arc::new(Self(Arc::new(AtomicI64::new(time.as_second()))))
+    }
+
+    pub(crate) fn advance(&self, seconds: i64) {
+        self.0.fetch_add(seconds, Ordering::SeqCst);
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_second(self.0.load(Ordering::SeqCst)).expect("in range")
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_secs(u64::try_from(self.0.load(Ordering::SeqCst)).expect("after 1970"))
+    }
+
+    fn sleep(&self, duration: Duration) -> Sleep {
+        let seconds = Arc::clone(&self.0);
+        Box::pin(async move {
+            seconds.fetch_add(i64::try_from(duration.as_secs()).expect("short"), Ordering::SeqCst);
+            tokio::task::yield_now().await;
+        })
+    }
+}
+
+/// Every byte is the same.
+pub(crate) struct FixedRandom(pub(crate) u8);
+
+impl Random for FixedRandom {
+    fn fill(&self, buffer: &mut [u8]) -> Result<(), RandomError> {
+        buffer.fill(self.0);
+        Ok(())
+    }
+}
+
+type Key = (GroupResource, String, String);
+
+/// Objects in memory, with a log of every write.
+#[derive(Default)]
+pub(crate) struct MemoryObjects {
+    objects: Mutex<BTreeMap<Key, Value>>,
+    pub(crate) log: Mutex<Vec<String>>,
+    pub(crate) served: Vec<ServedResource>,
+}
+
+impl MemoryObjects {
+    pub(crate) fn with(objects: &[(&str, &str, Value)]) -> Arc<Self> {
+        let memory = Arc::new(Self::default());
+        for (group, resource, object) in objects {
+            memory.put(group, resource, object.clone());
+        }
+        memory
+    }
+
+    pub(crate) fn put(&self, group: &str, resource: &str, object: Value) {
+        let key =
+            (GroupResource::new(group, resource), object.namespace().to_owned(), object.name().to_owned());
+        self.objects.lock().insert(key, object);
+    }
+
+    fn note(&self, verb: &str, resource: &GroupResource, namespace: &str, name: &str) {
+        self.log.lock().push(format!("{verb} {} {namespace}/{name}", resource.resource));
+    }
+}
+
+#[async_trait]
+impl Objects for MemoryObjects {
+    async fn get(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        name: &str,
+        _live: bool,
+    ) -> Result<Option<Value>, Status> {
+        Ok(self.objects.lock().get(&(resource.clone(), namespace.to_owned(), name.to_owned())).cloned())
+    }
+
+    async fn list(&self, resource: &GroupResource, namespace: &str) -> Result<Vec<Value>, Status> {
+        let objects = self.objects.lock();
+        let matching = objects.iter().filter(|((own, own_namespace, _), _)| {
+            own == resource && (namespace.is_empty() || own_namespace == namespace)
+        });
+        Ok(matching.map(|(_, object)| object.clone()).collect())
+    }
+
+    async fn create(&self, resource: &GroupResource, object: Value) -> Result<Value, Status> {
+        self.note("create", resource, object.namespace(), object.name());
+        if self.get(resource, object.namespace(), object.name(), true).await?.is_some() {
+            return Err(Status::already_exists(&resource.group, &resource.resource, object.name()));
+        }
+        self.put(&resource.group, &resource.resource, object.clone());
+        Ok(object)
+    }
+
+    async fn update(
+        &self,
+        resource: &GroupResource,
+        subresource: &str,
+        object: Value,
+    ) -> Result<Value, Status> {
+        let verb = if subresource.is_empty() { "update".to_owned() } else { format!("update/{subresource}") };
+        self.note(&verb, resource, object.namespace(), object.name());
+        if subresource == "binding" {
+            return Ok(object);
+        }
+        if self.get(resource, object.namespace(), object.name(), true).await?.is_none() {
+            return Err(Status::not_found(&resource.group, &resource.resource, object.name()));
+        }
+        self.put(&resource.group, &resource.resource, object.clone());
+        Ok(object)
+    }
+
+    async fn delete(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        name: &str,
+        _deletion: &Deletion,
+    ) -> Result<(), Status> {
+        self.note("delete", resource, namespace, name);
+        let key = (resource.clone(), namespace.to_owned(), name.to_owned());
+        match self.objects.lock().remove(&key) {
+            Some(_) => Ok(()),
+            None => Err(Status::not_found(&resource.group, &resource.resource, name)),
+        }
+    }
+
+    fn watch(&self, resource: &GroupResource) -> BoxStream<'static, Change> {
+        let objects = self.objects.lock();
+        let now = objects.iter().filter(|((own, _, _), _)| own == resource);
+        let now = now.map(|(_, object)| object.clone()).collect();
+        futures::stream::iter([Change::Reset(now)]).chain(futures::stream::pending()).boxed()
+    }
+
+    fn served(&self) -> Vec<ServedResource> {
+        self.served.clone()
+    }
+}

@@ -4,6 +4,15 @@
 
 pub mod embedded;
 pub mod etcd;
+mod cache;
+pub mod compactor;
+pub mod continue_token;
+pub mod health;
+pub mod key;
 pub mod kv;
 pub mod limits;
 pub mod registry;
+mod shared;
+mod storage;
+
+pub use storage::{Storage, Transformers};

@@ -2,6 +2,13 @@
 //!
 //! This file is the contract that the server codes against.
 
+pub(crate) mod error;
+mod lease;
+pub(crate) mod objects;
+mod range;
+mod store;
+mod write;
+
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -11,6 +18,9 @@ use coffer_types::{Status, Value};
 use futures::stream::BoxStream;
 
 use crate::kv::Revision;
+
+pub use self::error::MAX_UNREADABLE_NAMED;
+pub use self::store::{ResourceConfig, Store};
 
 /// Turns stored bytes (after decryption) into an object and back.
 ///

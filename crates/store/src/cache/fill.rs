@@ -1,0 +1,145 @@
+//! The task that fills a cache: lists, then follows.
+//!
+//! A watch that breaks is taken up again where it ended. Only when the store no
+//! longer has the changes in between is everything listed anew.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+
+use super::snapshot::Slot;
+use super::{Arrived, Cache};
+use crate::kv::{Kv as _, KvError, KvEvent, RangeRequest, Revision, WatchMessage, WatchRequest};
+use crate::registry::objects::Objects;
+
+/// Objects of a page while listing.
+pub const PAGE: i64 = 10_000;
+/// How long to wait after a failure.
+const RETRY: Duration = Duration::from_secs(1);
+/// Objects that are decrypted before other tasks get their turn.
+const YIELD_EVERY: usize = 256;
+
+pub(super) async fn run(cache: Arc<Cache>) {
+    let stop = cache.stop.clone();
+    tokio::select! {
+        () = fill_for_ever(&cache) => {}
+        () = stop.cancelled() => {}
+    }
+    cache.unready("apiserver cacher is stopped".to_owned());
+}
+
+async fn fill_for_ever(cache: &Cache) {
+    loop {
+        match list(cache).await {
+            Ok((slots, revision)) => {
+                cache.refill(slots, revision);
+                let error = follow(cache, revision).await;
+                tracing::warn!(resource = cache.objects.resource.name, %error, "the watch cache is filled anew");
+                cache.unready(error.to_string());
+            }
+            Err(error) => {
+                tracing::warn!(resource = cache.objects.resource.name, %error, "the watch cache cannot be filled");
+                cache.unready(error.to_string());
+                cache.clock().sleep(RETRY).await;
+            }
+        }
+    }
+}
+
+/// Everything at one revision, in order.
+async fn list(cache: &Cache) -> Result<(Vec<Slot>, Revision), KvError> {
+    let root = Bytes::copy_from_slice(cache.objects.keys.root().as_bytes());
+    let mut request = RangeRequest {
+        end: crate::kv::prefix_end(&root),
+        start: root,
+        limit: PAGE,
+        ..RangeRequest::default()
+    };
+    let mut slots = Vec::new();
+    loop {
+        let page = cache.shared.kv.range(request.clone()).await?;
+        if request.revision == 0 {
+            request.revision = page.revision;
+        }
+        for kv in &page.items {
+            slots.push(match cache.objects.open_or_keep(kv) {
+                Ok(stored) => Slot::Good(stored),
+                Err(unreadable) => Slot::Corrupt(unreadable),
+            });
+            if slots.len() % YIELD_EVERY == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        match page.items.last() {
+            Some(last) if page.more => request.start = after(&last.key),
+            _ => return Ok((slots, request.revision)),
+        }
+    }
+}
+
+/// Follows the changes after `revision` until that is not possible any more.
+async fn follow(cache: &Cache, mut revision: Revision) -> KvError {
+    loop {
+        let error = match follow_once(cache, &mut revision).await {
+            error @ (KvError::Compacted(_) | KvError::FutureRevision) => return error,
+            error => error,
+        };
+        // What is cached stays readable meanwhile: it is as fresh as it was.
+        tracing::debug!(resource = cache.objects.resource.name, %error, "the watch of the store is taken up again");
+        cache.clock().sleep(RETRY).await;
+    }
+}
+
+async fn follow_once(cache: &Cache, revision: &mut Revision) -> KvError {
+    let root = Bytes::copy_from_slice(cache.objects.keys.root().as_bytes());
+    let request = WatchRequest {
+        end: crate::kv::prefix_end(&root),
+        start: root,
+        from: *revision + 1,
+        // The cache knows what was there before.
+        previous: false,
+        progress: true,
+    };
+    let mut stream = match cache.shared.kv.watch(request).await {
+        Ok(stream) => stream,
+        Err(error) => return error,
+    };
+    while let Some(message) = stream.next().await {
+        match message {
+            Ok(WatchMessage::Created(_)) => {}
+            Ok(WatchMessage::Events(events)) => {
+                let arrived: Vec<_> =
+                    events.iter().filter_map(|event| arrive(&cache.objects, event)).collect();
+                if let Some(last) = arrived.last() {
+                    *revision = (*revision).max(last.revision);
+                }
+                cache.apply(arrived);
+            }
+            Ok(WatchMessage::Progress(reached)) => {
+                *revision = (*revision).max(reached);
+                cache.progress(reached);
+            }
+            Err(error) => return error,
+        }
+    }
+    KvError::Unavailable("the watch has ended".to_owned())
+}
+
+fn arrive(objects: &Objects, event: &KvEvent) -> Option<Arrived> {
+    let tail: Box<[u8]> = event.kv.key.strip_prefix(objects.keys.root().as_bytes())?.into();
+    let slot = (!event.deleted).then(|| match objects.open_or_keep(&event.kv) {
+        Ok(stored) => Slot::Good(stored),
+        Err(unreadable) => Slot::Corrupt(unreadable),
+    });
+    Some(Arrived { tail, revision: event.kv.mod_revision, slot })
+}
+
+/// The first key after `key`.
+pub(crate) fn after(key: &[u8]) -> Bytes {
+    let mut next = Vec::with_capacity(key.len() + 1);
+    next.extend_from_slice(key);
+    next.push(0);
+    Bytes::from(next)
+}

@@ -12,9 +12,7 @@ use bytes::Bytes;
 use coffer_types::time::Clock;
 use tokio_util::sync::CancellationToken;
 
-use crate::kv::{
-    Compare, Kv, KvError, Op, OpResponse, RangeRequest, Revision, SharedValue, Txn,
-};
+use crate::kv::{Compare, Kv, KvError, Op, OpResponse, RangeRequest, Revision, SharedValue, Txn};
 
 /// The key that all servers share; it has no prefix.
 pub const COMPACT_KEY: &[u8] = b"compact_rev_key";
@@ -96,10 +94,8 @@ impl Compactor {
             Some(OpResponse::Range(range)) => range.items.into_iter().next(),
             _ => None,
         };
-        self.round = Round {
-            version: theirs.as_ref().map_or(0, |kv| kv.version),
-            revision: response.revision,
-        };
+        self.round =
+            Round { version: theirs.as_ref().map_or(0, |kv| kv.version), revision: response.revision };
         let compacted = theirs.and_then(|kv| std::str::from_utf8(&kv.value).ok()?.parse().ok());
         if let Some(compacted @ 1..) = compacted {
             (self.compacted)(compacted);

@@ -66,7 +66,7 @@ impl ContinueToken {
 
     /// Reads both forms: with and without a leading slash (the cache of the original writes one).
     pub fn decode(text: &str) -> Result<Self, TokenError> {
-        let json = URL_SAFE_NO_PAD.decode(text).map_err(|error| TokenError::Invalid(error.to_string()))?;
+        let json = URL_SAFE_NO_PAD.decode(text).map_err(|error| TokenError::Invalid(base64_error(&error)))?;
         let wire: Wire =
             serde_json::from_slice(&json).map_err(|error| TokenError::Invalid(error.to_string()))?;
         if wire.version != VERSION {
@@ -86,6 +86,17 @@ impl ContinueToken {
     }
 }
 
+/// As Go words it, where both know the place.
+fn base64_error(error: &base64::DecodeError) -> String {
+    match error {
+        base64::DecodeError::InvalidByte(offset, _) | base64::DecodeError::InvalidLastSymbol(offset, _) => {
+            format!("illegal base64 data at input byte {offset}")
+        }
+        base64::DecodeError::InvalidLength(length) => format!("illegal base64 data at input byte {length}"),
+        error => error.to_string(),
+    }
+}
+
 /// Whether cleaning the path would leave it as it is, so that it cannot lead out of the listed range.
 fn is_clean(relative: &str) -> bool {
     relative.is_empty() || relative.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
@@ -101,9 +112,7 @@ mod tests {
         let token = ContinueToken::after(b"default/s1", 2253);
         assert_eq!(
             token.encode().as_deref(),
-            Some(
-                "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MjI1Mywic3RhcnQiOiJkZWZhdWx0L3MxXHUwMDAwIn0"
-            )
+            Some("eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MjI1Mywic3RhcnQiOiJkZWZhdWx0L3MxXHUwMDAwIn0")
         );
         assert_eq!(ContinueToken::decode(&token.encode().expect("text")), Ok(token));
     }
@@ -124,7 +133,9 @@ mod tests {
             (
                 "key",
                 0,
-                Err("continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)"),
+                Err(
+                    "continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+                ),
             ),
             ("../secrets", 1, Err("continue key is not valid: ../secrets")),
             ("a/../b", 1, Err("continue key is not valid: a/../b")),
@@ -146,8 +157,8 @@ mod tests {
                 .to_string(),
             "continue key is not valid: server does not recognize this encoded version meta.k8s.io/v2"
         );
-        for garbage in ["&", "e30=", "e30", &encode("7"), &encode("{")] {
-            assert!(ContinueToken::decode(garbage).is_err(), "{garbage}");
+        for garbage in ["&".to_owned(), "e30=".to_owned(), "e30".to_owned(), encode("7"), encode("{")] {
+            assert!(ContinueToken::decode(&garbage).is_err(), "{garbage}");
         }
     }
 }

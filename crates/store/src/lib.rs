@@ -2,11 +2,11 @@
 //!
 //! Absent on purpose: knowledge of any kind's rules, HTTP, and a clock of its own.
 
-pub mod embedded;
-pub mod etcd;
-mod cache;
+pub mod cache;
 pub mod compactor;
 pub mod continue_token;
+pub mod embedded;
+pub mod etcd;
 pub mod health;
 pub mod key;
 pub mod kv;

@@ -20,6 +20,8 @@ use futures::stream::BoxStream;
 use crate::kv::Revision;
 
 pub use self::error::MAX_UNREADABLE_NAMED;
+pub use self::lease::{MAX_OBJECTS_PER_LEASE, REUSE_DURATION};
+pub use self::range::MAX_PAGE;
 pub use self::store::{ResourceConfig, Store};
 
 /// Turns stored bytes (after decryption) into an object and back.

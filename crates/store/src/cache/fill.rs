@@ -11,7 +11,7 @@ use futures::StreamExt as _;
 
 use super::snapshot::Slot;
 use super::{Arrived, Cache};
-use crate::kv::{Kv as _, KvError, KvEvent, RangeRequest, Revision, WatchMessage, WatchRequest};
+use crate::kv::{KvError, KvEvent, RangeRequest, Revision, WatchMessage, WatchRequest};
 use crate::registry::objects::Objects;
 
 /// Objects of a page while listing.

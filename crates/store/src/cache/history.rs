@@ -18,7 +18,7 @@ pub const MAX_HISTORY: usize = 100 * 1024;
 /// How far back the history should reach.
 pub const HISTORY_WINDOW: Duration = Duration::from_secs(75);
 /// How many changes are undone at most to answer a list as of a past revision; beyond it the store is asked.
-pub(crate) const MAX_UNDONE: usize = 10_000;
+pub const MAX_UNDONE: usize = 10_000;
 
 /// One change of one object.
 pub(crate) struct Change {
@@ -64,9 +64,7 @@ impl Change {
             (None, Some(Slot::Good(stored))) => Ok(event(EventType::Added, stored.clone())),
             (Some(_), Some(Slot::Good(stored))) => Ok(event(EventType::Modified, stored.clone())),
             (Some(Slot::Good(stored)), None) => Ok(event(EventType::Deleted, at(stored, revision))),
-            (Some(Slot::Corrupt(unreadable)), None) => {
-                Err(Box::new(unreadable.error.on_watch_of_deletion()))
-            }
+            (Some(Slot::Corrupt(unreadable)), None) => Err(Box::new(unreadable.error.on_watch_of_deletion())),
             (None, None) => Err(Box::new(Status::internal("a deletion of nothing was recorded"))),
         };
         Self {
@@ -97,9 +95,7 @@ impl Change {
             (Wanted::Yes, Wanted::No) => Some(self.left()),
             // It may have had the object, and what it had cannot be told: it has to list again.
             (Wanted::Unknown, Wanted::No) => Some(match &self.previous {
-                Some(Slot::Corrupt(unreadable)) if self.current.is_some() => {
-                    Err(unreadable.error.on_watch())
-                }
+                Some(Slot::Corrupt(unreadable)) if self.current.is_some() => Err(unreadable.error.on_watch()),
                 _ => self.natural(),
             }),
         }
@@ -120,10 +116,9 @@ impl Change {
 
     fn left(&self) -> Result<Arc<Event>, Status> {
         match (&self.natural, &self.previous) {
-            (Ok(natural), Some(Slot::Good(stored))) if natural.event_type != EventType::Deleted => Ok(self
-                .left
-                .get_or_init(|| event(EventType::Deleted, at(stored, self.revision)))
-                .clone()),
+            (Ok(natural), Some(Slot::Good(stored))) if natural.event_type != EventType::Deleted => {
+                Ok(self.left.get_or_init(|| event(EventType::Deleted, at(stored, self.revision))).clone())
+            }
             _ => self.natural(),
         }
     }
@@ -185,13 +180,7 @@ pub(crate) struct History {
 
 impl History {
     pub(crate) fn new() -> Self {
-        Self {
-            changes: VecDeque::new(),
-            capacity: MIN_HISTORY,
-            listed: 0,
-            forgotten: None,
-            next_sequence: 1,
-        }
+        Self { changes: VecDeque::new(), capacity: MIN_HISTORY, listed: 0, forgotten: None, next_sequence: 1 }
     }
 
     /// Forgets everything; the cache has been filled anew at `listed`.
@@ -252,11 +241,7 @@ impl History {
 
     /// At most `limit` changes after the one with the sequence `position`; `None` when they are not
     /// all known any more.
-    pub(crate) fn after(
-        &self,
-        position: u64,
-        limit: usize,
-    ) -> Option<impl Iterator<Item = &Arc<Change>>> {
+    pub(crate) fn after(&self, position: u64, limit: usize) -> Option<impl Iterator<Item = &Arc<Change>>> {
         let first = self.next_sequence - self.changes.len() as u64;
         let skip = (position + 1).checked_sub(first)?;
         let skip = usize::try_from(skip).unwrap_or(usize::MAX).min(self.changes.len());
@@ -318,7 +303,14 @@ mod tests {
 
     fn change(sequence: u64, seconds: u64, revision: Revision) -> Arc<Change> {
         let recorded = Duration::from_secs(seconds);
-        Arc::new(Change::new(sequence, recorded, revision, b"ns/a".as_slice().into(), slot("x", 1), slot("x", revision)))
+        Arc::new(Change::new(
+            sequence,
+            recorded,
+            revision,
+            b"ns/a".as_slice().into(),
+            slot("x", 1),
+            slot("x", revision),
+        ))
     }
 
     // TestParseEvent's selection table: §10 of the facts.

@@ -15,7 +15,12 @@ pub(crate) mod snapshot;
 pub(crate) mod watch;
 pub(crate) mod watchers;
 
+pub use self::fill::PAGE;
 pub(crate) use self::fill::after as fill_after;
+pub use self::history::{HISTORY_WINDOW, MAX_HISTORY, MAX_UNDONE, MIN_HISTORY};
+pub use self::watch::{BOOKMARK_BEFORE_END, BOOKMARK_PERIOD};
+pub use self::watchers::MAX_QUEUED;
+pub use crate::shared::PROGRESS_PERIOD;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

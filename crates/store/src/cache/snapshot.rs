@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::key::compare_tail;
+#[cfg(test)]
 use crate::kv::Revision;
 use crate::registry::Stored;
 use crate::registry::objects::Unreadable;
@@ -36,7 +37,9 @@ impl Slot {
     /// Whether the tail begins with `prefix` ("" or `<namespace>/`).
     fn is_below(&self, prefix: &[u8]) -> bool {
         match self {
-            Self::Good(stored) => prefix.strip_suffix(b"/").is_none_or(|ns| stored.namespace.as_bytes() == ns),
+            Self::Good(stored) => {
+                prefix.strip_suffix(b"/").is_none_or(|ns| stored.namespace.as_bytes() == ns)
+            }
             Self::Corrupt(unreadable) => unreadable.tail().starts_with(prefix),
         }
     }
@@ -50,6 +53,7 @@ impl Slot {
     }
 
     /// Revision of the last change.
+    #[cfg(test)]
     pub(crate) fn revision(&self) -> Revision {
         match self {
             Self::Good(stored) => stored.revision,
@@ -116,6 +120,7 @@ impl Snapshot {
     }
 
     /// How many objects there are.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.leaves.iter().map(|leaf| leaf.len()).sum()
     }

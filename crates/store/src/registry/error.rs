@@ -130,11 +130,7 @@ impl UnreadableList {
 }
 
 fn corrupt(key: &str, error: &ReadError) -> StorageError {
-    StorageError {
-        code: StorageErrorCode::CorruptObject,
-        key: key.to_owned(),
-        message: error.to_string(),
-    }
+    StorageError { code: StorageErrorCode::CorruptObject, key: key.to_owned(), message: error.to_string() }
 }
 
 impl Resource {
@@ -150,8 +146,7 @@ impl Resource {
 
     /// 409 with the storage error's text, which shows the full key.
     pub(crate) fn invalid_object(&self, name: &str, key: &impl fmt::Display, message: String) -> Status {
-        let error =
-            StorageError { code: StorageErrorCode::InvalidObject, key: key.to_string(), message };
+        let error = StorageError { code: StorageErrorCode::InvalidObject, key: key.to_string(), message };
         Status::conflict(&self.group, &self.name, name, error)
     }
 }
@@ -171,11 +166,7 @@ pub(crate) fn from_kv(error: KvError) -> Status {
 }
 
 /// 504: the client has seen a revision that this server has not.
-pub(crate) fn too_large_resource_version(
-    requested: Revision,
-    current: Revision,
-    retry_after: i32,
-) -> Status {
+pub(crate) fn too_large_resource_version(requested: Revision, current: Revision, retry_after: i32) -> Status {
     let message = format!("Timeout: Too large resource version: {requested}, current: {current}");
     Status::new(504, "Timeout", message)
         .with_cause("ResourceVersionTooLarge", "Too large resource version", "")

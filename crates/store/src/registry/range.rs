@@ -5,9 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use coffer_types::Status;
 
-use super::error::{
-    UnreadableList, continue_expired, from_kv, list_expired, too_large_resource_version,
-};
+use super::error::{UnreadableList, continue_expired, from_kv, list_expired, too_large_resource_version};
 use super::objects::{Objects, Opened};
 use super::{List, Predicate, Stored};
 use crate::cache::fill_after;
@@ -69,11 +67,7 @@ pub(crate) async fn get(
 }
 
 /// Lists a range, page by page, until the limit is reached or nothing is left.
-pub(crate) async fn list(
-    shared: &Shared,
-    objects: &Objects,
-    request: RangeList<'_>,
-) -> Result<List, Status> {
+pub(crate) async fn list(shared: &Shared, objects: &Objects, request: RangeList<'_>) -> Result<List, Status> {
     let root = &request.range.start;
     let mut start = Bytes::from([root, request.start].concat());
     let mut revision = request.revision;
@@ -82,8 +76,7 @@ pub(crate) async fn list(
     let mut unreadable = UnreadableList::default();
     // The last key that was looked at, when the limit was reached with keys left.
     let mut stopped_at: Option<Bytes> = None;
-    let mut remaining = 0;
-    'pages: loop {
+    let remaining = 'pages: loop {
         let range = RangeRequest {
             start: start.clone(),
             end: request.range.end.clone(),
@@ -106,11 +99,11 @@ pub(crate) async fn list(
                 "no results were found, but etcd indicated there were more values remaining",
             ));
         }
-        remaining = page.count - i64::try_from(request.limit).unwrap_or(i64::MAX);
+        let remaining = page.count - i64::try_from(request.limit).unwrap_or(i64::MAX);
         for kv in &page.items {
             if request.limit != 0 && request.limit <= items.len() {
                 stopped_at = Some(start);
-                break 'pages;
+                break 'pages remaining;
             }
             start = kv.key.clone();
             match objects.open(kv) {
@@ -121,22 +114,22 @@ pub(crate) async fn list(
                 }
                 Err(error) => {
                     if unreadable.push(String::from_utf8_lossy(&kv.key).into_owned(), error) {
-                        break 'pages;
+                        break 'pages remaining;
                     }
                 }
             }
         }
         if !page.more {
-            break;
+            break remaining;
         }
         if request.limit != 0 && request.limit <= items.len() {
             stopped_at = Some(start);
-            break;
+            break remaining;
         }
         start = fill_after(&start);
         // A selector has left out objects of the page: fewer, larger pages from here on.
         page_size = page_size.max((page_size * 2).min(MAX_PAGE));
-    }
+    };
     unreadable.finish(&objects.resource)?;
     let mut list = List { items, revision, continue_token: String::new(), remaining: None };
     if let Some(last) = stopped_at {

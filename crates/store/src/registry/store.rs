@@ -69,13 +69,8 @@ impl Store {
         transformer: Arc<dyn Transformer>,
         shared: Arc<Shared>,
     ) -> Result<Arc<Self>, KeyError> {
-        let keys = KeySpace::new(
-            etcd_prefix,
-            &config.group,
-            &config.resource,
-            config.origin,
-            config.namespaced,
-        )?;
+        let keys =
+            KeySpace::new(etcd_prefix, &config.group, &config.resource, config.origin, config.namespaced)?;
         let resource = Resource { group: config.group, name: config.resource };
         let objects = Arc::new(Objects::new(resource, keys, config.codec, transformer));
         Ok(Arc::new(Self {
@@ -177,8 +172,7 @@ impl Store {
                     ListAt::NotOlderThan(least) => *least,
                     _ => 0,
                 };
-                let (kv, current) =
-                    range::read_key(&self.shared, key.bytes(), 0).await.map_err(from_kv)?;
+                let (kv, current) = range::read_key(&self.shared, key.bytes(), 0).await.map_err(from_kv)?;
                 if current < least {
                     return Err(super::error::too_large_resource_version(least, current, 0));
                 }
@@ -229,10 +223,8 @@ impl Store {
             list.continue_token = ContinueToken::after(&last[prefix.len()..], view.revision)
                 .encode()
                 .ok_or_else(|| Status::plain("unable to encode next field: the key is not UTF-8"))?;
-            list.remaining = request
-                .predicate
-                .is_everything()
-                .then(|| i64::try_from(remaining).unwrap_or(i64::MAX));
+            list.remaining =
+                request.predicate.is_everything().then(|| i64::try_from(remaining).unwrap_or(i64::MAX));
         }
         Ok(list)
     }

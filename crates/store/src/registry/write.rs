@@ -174,10 +174,8 @@ impl Store {
         let (mut kv, _) = read_key(&self.shared, key.bytes(), 0).await.map_err(from_kv)?;
         loop {
             let present = kv.ok_or_else(|| self.objects.resource.not_found(name))?;
-            let readable = self
-                .objects
-                .open(&present)
-                .is_ok_and(|opened| self.objects.decode(&opened.stored).is_ok());
+            let readable =
+                self.objects.open(&present).is_ok_and(|opened| self.objects.decode(&opened.stored).is_ok());
             if readable {
                 return Err(self.objects.resource.invalid_object(
                     name,
@@ -268,7 +266,12 @@ impl Store {
         }
     }
 
-    fn written(&self, key: &ObjectKey, plain: SecretBytes, revision: Revision) -> Result<Arc<Stored>, Status> {
+    fn written(
+        &self,
+        key: &ObjectKey,
+        plain: SecretBytes,
+        revision: Revision,
+    ) -> Result<Arc<Stored>, Status> {
         self.objects.stored(key.context(), plain, revision).map_err(|error| error.on_write())
     }
 

@@ -135,6 +135,11 @@ impl Shown {
     pub fn omitted() -> Self {
         Self(None)
     }
+
+    /// Text that the caller has made, such as JSON in the order of a Go struct.
+    pub fn verbatim(text: impl Into<String>) -> Self {
+        Self(Some(text.into()))
+    }
 }
 
 impl From<&str> for Shown {

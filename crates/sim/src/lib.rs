@@ -1,6 +1,7 @@
-//! Test only: clock, network, disk and fault injection, models, validators.
+//! Test only: clock, network, disk and fault injection, models, validators, and the originals as processes.
 
 pub mod clock;
+pub mod peers;
 pub mod random;
 
 pub use clock::SimClock;

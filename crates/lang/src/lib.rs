@@ -1,1 +1,8 @@
 //! Pure evaluators with step and size limits: selectors and JSONPath.
+//!
+//! Absent on purpose: an async runtime, a clock, files, the network, and logging.
+
+pub mod field_selector;
+pub mod jsonpath;
+pub mod label_selector;
+pub mod limits;

@@ -15,6 +15,7 @@ pub mod proto;
 pub mod quantity;
 pub mod text;
 pub mod times;
+pub mod transcode;
 mod wire;
 mod zero;
 

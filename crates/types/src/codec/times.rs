@@ -3,8 +3,6 @@
 //! Seconds since 1970 in, text out, and back; years beyond those of a calendar
 //! library occur in stored objects and must come out as they went in.
 
-use std::fmt::Write;
-
 /// Go's zero time, 0001-01-01T00:00:00Z.
 pub const ZERO_SECONDS: i64 = -62_135_596_800;
 
@@ -24,29 +22,57 @@ impl Instant {
     }
 }
 
-/// RFC 3339 in UTC with whole seconds.
-pub fn format_seconds(out: &mut String, seconds: i64) {
-    format_date_time(out, seconds);
-    out.push('Z');
+/// Appends RFC 3339 in UTC with whole seconds.
+pub fn put_seconds(out: &mut Vec<u8>, seconds: i64) {
+    put_date_time(out, seconds);
+    out.push(b'Z');
 }
 
-/// RFC 3339 in UTC with six digits of fraction.
-pub fn format_micros(out: &mut String, time: Instant) {
-    format_date_time(out, time.seconds);
-    // Writing to a string cannot fail.
-    let _ = write!(out, ".{:06}Z", time.nanos / 1_000);
+/// Appends RFC 3339 in UTC with six digits of fraction.
+pub fn put_micros(out: &mut Vec<u8>, time: Instant) {
+    put_date_time(out, time.seconds);
+    out.push(b'.');
+    put_padded(out, i64::from(time.nanos / 1_000), 6);
+    out.push(b'Z');
 }
 
-fn format_date_time(out: &mut String, seconds: i64) {
+/// RFC 3339 in UTC, with whole seconds or with six digits of fraction.
+pub fn format(time: Instant, micros: bool) -> String {
+    let mut out = Vec::with_capacity(27);
+    if micros {
+        put_micros(&mut out, time);
+    } else {
+        put_seconds(&mut out, time.seconds);
+    }
+    String::from_utf8(out).unwrap_or_default()
+}
+
+fn put_date_time(out: &mut Vec<u8>, seconds: i64) {
     let days = seconds.div_euclid(86_400);
     let second = seconds.rem_euclid(86_400);
     let (year, month, day) = civil(days);
     if year < 0 {
-        out.push('-');
+        out.push(b'-');
     }
-    let year = year.unsigned_abs();
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    let _ = write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
+    put_padded(out, year.saturating_abs(), 4);
+    for (separator, number) in [
+        (b'-', i64::from(month)),
+        (b'-', i64::from(day)),
+        (b'T', second / 3_600),
+        (b':', second / 60 % 60),
+        (b':', second % 60),
+    ] {
+        out.push(separator);
+        put_padded(out, number, 2);
+    }
+}
+
+/// Appends a number that is not negative, with leading zeros.
+fn put_padded(out: &mut Vec<u8>, number: i64, width: usize) {
+    let mut buffer = itoa::Buffer::new();
+    let digits = buffer.format(number);
+    out.extend(std::iter::repeat_n(b'0', width.saturating_sub(digits.len())));
+    out.extend_from_slice(digits.as_bytes());
 }
 
 /// Days since 1970 to year, month and day of the Gregorian calendar.
@@ -229,16 +255,14 @@ mod tests {
             (951_782_400, "2000-02-29T00:00:00Z"),
             (253_402_300_800, "10000-01-01T00:00:00Z"),
         ] {
-            let mut out = String::new();
-            format_seconds(&mut out, seconds);
-            assert_eq!(out, text);
+            assert_eq!(format(Instant { seconds, nanos: 0 }, false), text);
             if seconds < 253_402_300_800 {
                 assert_eq!(parse_seconds(text), Ok(Instant { seconds, nanos: 0 }), "{text}");
             }
         }
         let extremes = [i64::MIN, i64::MAX];
         for seconds in extremes {
-            format_seconds(&mut String::new(), seconds);
+            assert!(!format(Instant { seconds, nanos: 0 }, true).is_empty());
         }
     }
 
@@ -252,9 +276,7 @@ mod tests {
             assert_eq!(parse_seconds(text), Ok(Instant { seconds, nanos }), "{text}");
         }
         let time = parse_micros("2023-11-14T22:13:20.123456Z").expect("well formed");
-        let mut out = String::new();
-        format_micros(&mut out, time);
-        assert_eq!(out, "2023-11-14T22:13:20.123456Z");
+        assert_eq!(format(time, true), "2023-11-14T22:13:20.123456Z");
     }
 
     #[test]

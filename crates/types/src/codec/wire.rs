@@ -59,6 +59,11 @@ impl<'a> Reader<'a> {
         Self { rest: bytes, message }
     }
 
+    /// How many bytes are unread.
+    pub(super) fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
     /// The next field; groups are skipped.
     pub(super) fn next(&mut self) -> Result<Option<Entry<'a>>, DecodeError> {
         loop {

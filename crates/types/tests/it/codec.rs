@@ -4,13 +4,13 @@ use coffer_types::codec::{json, proto};
 use coffer_types::meta::Meta;
 use coffer_types::schema::{self, Kind};
 
-struct Golden {
-    kind: &'static Kind,
-    envelope: Vec<u8>,
-    json: &'static str,
+pub(crate) struct Golden {
+    pub(crate) kind: &'static Kind,
+    pub(crate) envelope: Vec<u8>,
+    pub(crate) json: &'static str,
 }
 
-fn goldens() -> Vec<Golden> {
+pub(crate) fn goldens() -> Vec<Golden> {
     let lines = include_str!("../golden/objects.txt").lines().filter(|line| !line.starts_with('#'));
     let goldens: Vec<_> = lines.map(golden).collect();
     assert!(goldens.len() > 100, "the golden file holds many objects");
@@ -29,14 +29,14 @@ fn golden(line: &'static str) -> Golden {
     }
 }
 
-fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+pub(crate) fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut out = Vec::new();
     write(&mut out);
     String::from_utf8(out).expect("JSON is UTF-8")
 }
 
 #[track_caller]
-fn same(actual: &str, expected: &str, what: &str) {
+pub(crate) fn same(actual: &str, expected: &str, what: &str) {
     if actual != expected {
         let at = actual.bytes().zip(expected.bytes()).take_while(|(left, right)| left == right).count();
         let around = |text: &str| {

@@ -259,13 +259,7 @@ impl Decoder {
         if time.is_zero() {
             return Ok(None);
         }
-        let mut out = String::new();
-        if micros {
-            times::format_micros(&mut out, time);
-        } else {
-            times::format_seconds(&mut out, time.seconds);
-        }
-        Ok(Some(Value::String(out)))
+        Ok(Some(Value::String(times::format(time, micros))))
     }
 
     fn quietly(&mut self, node: Node<'_>) -> Result<Value> {

@@ -4,7 +4,7 @@ use super::envelope::wrong_wire_type;
 use super::{MAGIC, decode_enveloped};
 use crate::codec::limits::{MAX_MESSAGE_DEPTH, MAX_MESSAGES};
 use crate::codec::wire::{Entry, Payload, Reader, WireType, varint};
-use crate::codec::{DecodeError, json, text, times, zero};
+use crate::codec::{DecodeError, json, quantity, text, times, zero};
 use crate::schema::{Field, Message, Shape, Type, Union};
 use crate::{Map, SecretBytes, Value};
 
@@ -121,7 +121,7 @@ impl Decoder {
             Type::Time => time(bytes, false)?,
             Type::MicroTime => time(bytes, true)?,
             Type::IntOrString => int_or_string(bytes)?,
-            Type::Quantity => Value::String(text::lossy(last_bytes(bytes, "Quantity")?.unwrap_or(b"0"))),
+            Type::Quantity => quantity(bytes)?,
             Type::FieldsV1 | Type::RawJson => match last_bytes(bytes, "JSON")? {
                 None => Value::Null,
                 Some(raw) => json::decode_untyped(raw)?.object,
@@ -211,7 +211,7 @@ fn int(kind: Type, number: u64) -> Value {
 }
 
 /// The last field 1 of a message that has only that one.
-pub(crate) fn last_bytes<'a>(
+pub(in crate::codec) fn last_bytes<'a>(
     bytes: &'a [u8],
     message: &'static str,
 ) -> Result<Option<&'a [u8]>, DecodeError> {
@@ -226,7 +226,7 @@ pub(crate) fn last_bytes<'a>(
 }
 
 /// Seconds and nanos of a `Timestamp` message; `None` is Go's zero time.
-pub(crate) fn timestamp(bytes: &[u8]) -> Result<Option<times::Instant>, DecodeError> {
+pub(in crate::codec) fn timestamp(bytes: &[u8]) -> Result<Option<times::Instant>, DecodeError> {
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -252,22 +252,16 @@ fn time(bytes: &[u8], micros: bool) -> Result<Value, DecodeError> {
     if time.is_zero() {
         return Ok(Value::Null);
     }
-    let mut text = String::new();
-    if micros {
-        times::format_micros(&mut text, time);
-    } else {
-        times::format_seconds(&mut text, time.seconds);
-    }
-    Ok(Value::String(text))
+    Ok(Value::String(times::format(time, micros)))
 }
 
 /// A number or text, as `intstr.IntOrString` holds it.
-pub(crate) enum IntOrText<'a> {
+pub(in crate::codec) enum IntOrText<'a> {
     Int(i32),
     Text(&'a [u8]),
 }
 
-pub(crate) fn int_or_text(bytes: &[u8]) -> Result<IntOrText<'_>, DecodeError> {
+pub(in crate::codec) fn int_or_text(bytes: &[u8]) -> Result<IntOrText<'_>, DecodeError> {
     let (mut kind, mut int, mut text) = (0, 0, &b""[..]);
     let mut reader = Reader::new(bytes, "IntOrString");
     while let Some(entry) = reader.next()? {
@@ -286,6 +280,12 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, DecodeError> {
         IntOrText::Int(int) => Value::Int(i64::from(int)),
         IntOrText::Text(bytes) => Value::String(text::lossy(bytes)),
     })
+}
+
+fn quantity(bytes: &[u8]) -> Result<Value, DecodeError> {
+    let text = text::lossy(last_bytes(bytes, "Quantity")?.unwrap_or(b"0"));
+    let canonical = quantity::canonical(&text).map_err(|error| DecodeError::new(error.text()))?;
+    Ok(Value::String(canonical))
 }
 
 fn string_list(bytes: &[u8]) -> Result<Value, DecodeError> {

@@ -9,5 +9,6 @@ mod encode;
 mod envelope;
 
 pub use decode::decode;
+pub(super) use decode::{IntOrText, int_or_text, last_bytes, timestamp};
 pub use encode::encode;
 pub use envelope::{Envelope, MAGIC, decode_enveloped, encode_enveloped, open, wrap};

@@ -135,6 +135,13 @@ pub struct Txn {
     pub failure: Vec<Op>,
 }
 
+impl Txn {
+    /// Whether both branches only read.
+    pub fn changes_nothing(&self) -> bool {
+        self.success.iter().chain(&self.failure).all(|op| matches!(op, Op::Range(_)))
+    }
+}
+
 /// What a transaction did.
 #[derive(Debug, Clone)]
 pub struct TxnResponse {

@@ -46,7 +46,7 @@ use self::lease::{Leases, MAX_TTL_SECONDS};
 use self::read::Fault;
 use self::watch::Hub;
 use crate::kv::{
-    Kv, KvError, LeaseId, Op, RangeRequest, RangeResponse, Revision, Txn, TxnResponse, WatchRequest,
+    Kv, KvError, LeaseId, RangeRequest, RangeResponse, Revision, Txn, TxnResponse, WatchRequest,
     WatchStream,
 };
 use crate::limits::{MAX_REQUEST_BYTES, REQUEST_OVERHEAD, check_range, check_txn};
@@ -230,10 +230,6 @@ fn small(request: &RangeRequest) -> bool {
     request.end.is_empty() || (0 < request.limit && request.limit <= READ_INLINE && !request.count_only)
 }
 
-fn changes_nothing(txn: &Txn) -> bool {
-    txn.success.iter().chain(&txn.failure).all(|op| matches!(op, Op::Range(_)))
-}
-
 #[async_trait]
 impl Kv for Embedded {
     async fn range(&self, request: RangeRequest) -> Result<RangeResponse, KvError> {
@@ -243,7 +239,7 @@ impl Kv for Embedded {
 
     async fn txn(&self, txn: Txn) -> Result<TxnResponse, KvError> {
         check_txn(&txn)?;
-        if changes_nothing(&txn) {
+        if txn.changes_nothing() {
             return self.read(false, move |shared| shared.read_only(&txn)).await;
         }
         let bytes = crate::etcd::wire::TxnRequest::from(&txn).encoded_len();

@@ -1,0 +1,115 @@
+//! The way to each server.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::uri::PathAndQuery;
+use prost::Message;
+use tonic::client::Grpc;
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity};
+use tonic::{Request, Status, Streaming};
+use tonic_prost::ProstCodec;
+
+use super::{ConnectError, EtcdConfig};
+
+/// What one stream may have on its way. A watch that nobody reads stops here,
+const STREAM_WINDOW: u32 = 1 << 20;
+/// and leaves the connection, which has no limit of its own, to the others.
+const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
+
+/// A server's address and the connection to it, which is made when it is needed and again when it broke.
+pub(super) struct Endpoint {
+    pub(super) url: String,
+    channel: Channel,
+    /// Its version has been asked for.
+    pub(super) known: AtomicBool,
+}
+
+impl Endpoint {
+    pub(super) fn new(url: &str, config: &EtcdConfig) -> Result<Self, ConnectError> {
+        let secured = config.ca.is_some() || config.identity.is_some();
+        let url = match (url.contains("://"), secured) {
+            (true, _) => url.to_owned(),
+            (false, false) => format!("http://{url}"),
+            (false, true) => format!("https://{url}"),
+        };
+        let invalid = |reason: String| ConnectError::InvalidEndpoint { endpoint: url.clone(), reason };
+        let scheme = url.split("://").next().unwrap_or_default();
+        if scheme != "http" && scheme != "https" {
+            return Err(invalid("the scheme is neither http nor https".into()));
+        }
+        let mut endpoint = Channel::from_shared(url.clone())
+            .map_err(|error| invalid(error.to_string()))?
+            .connect_timeout(config.dial_timeout)
+            .tcp_nodelay(true)
+            .http2_keep_alive_interval(config.keepalive_time)
+            .keep_alive_timeout(config.keepalive_timeout)
+            .keep_alive_while_idle(true)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW);
+        if scheme == "https" {
+            let mut tls = ClientTlsConfig::new().timeout(config.dial_timeout);
+            tls = match &config.ca {
+                Some(pem) => tls.ca_certificate(Certificate::from_pem(pem)),
+                None => tls.with_native_roots(),
+            };
+            if let Some((certificate, key)) = &config.identity {
+                tls = tls.identity(Identity::from_pem(certificate, key.expose()));
+            }
+            endpoint = endpoint.tls_config(tls).map_err(|error| invalid(tls_reason(&error)))?;
+        }
+        Ok(Self { channel: endpoint.connect_lazy(), known: AtomicBool::new(false), url })
+    }
+
+    fn client(&self) -> Grpc<Channel> {
+        // A page of a list, or a batch of a watch, may be far larger than a request.
+        Grpc::new(self.channel.clone())
+            .max_decoding_message_size(usize::MAX)
+            .max_encoding_message_size(usize::MAX)
+    }
+
+    /// Calls a method with one request and one answer.
+    pub(super) async fn unary<Q, A>(&self, path: &'static str, request: Q) -> Result<A, Status>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let mut client = self.client();
+        client.ready().await.map_err(|error| Status::from_error(error.into()))?;
+        let codec = ProstCodec::<Q, A>::default();
+        let answer = client.unary(Request::new(request), PathAndQuery::from_static(path), codec).await?;
+        self.known.store(true, Ordering::Relaxed);
+        Ok(answer.into_inner())
+    }
+
+    /// Calls a method with a stream each way.
+    pub(super) async fn streaming<Q, A>(
+        &self,
+        path: &'static str,
+        requests: Request<impl futures::Stream<Item = Q> + Send + 'static>,
+    ) -> Result<Streaming<A>, Status>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let mut client = self.client();
+        client.ready().await.map_err(|error| Status::from_error(error.into()))?;
+        let codec = ProstCodec::<Q, A>::default();
+        Ok(client.streaming(requests, PathAndQuery::from_static(path), codec).await?.into_inner())
+    }
+}
+
+fn tls_reason(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+/// Defaults as kube-apiserver has them.
+pub(super) const KEEPALIVE_TIME: Duration = Duration::from_secs(30);
+/// How long the answer to a keepalive may take.
+pub(super) const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);

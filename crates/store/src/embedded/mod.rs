@@ -46,8 +46,7 @@ use self::lease::{Leases, MAX_TTL_SECONDS};
 use self::read::Fault;
 use self::watch::Hub;
 use crate::kv::{
-    Kv, KvError, LeaseId, RangeRequest, RangeResponse, Revision, Txn, TxnResponse, WatchRequest,
-    WatchStream,
+    Kv, KvError, LeaseId, RangeRequest, RangeResponse, Revision, Txn, TxnResponse, WatchRequest, WatchStream,
 };
 use crate::limits::{MAX_REQUEST_BYTES, REQUEST_OVERHEAD, check_range, check_txn};
 

@@ -1,0 +1,6 @@
+//! What the tests with and without peers share.
+
+#[path = "helpers.rs"]
+pub(crate) mod helpers;
+#[path = "suite.rs"]
+pub(crate) mod suite;

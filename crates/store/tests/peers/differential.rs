@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use coffer_sim::{SeededRandom, SimClock};
 use coffer_store::embedded::{Embedded, EmbeddedOptions};
-use coffer_store::kv::{Compare, Kv, KvError, Op, OpResponse, RangeRequest, RangeResponse, Txn, TxnResponse};
+use coffer_store::kv::{
+    Compare, KeyValue, Kv, KvError, Op, OpResponse, RangeRequest, RangeResponse, Txn, TxnResponse,
+};
 
 use crate::etcd::Etcd;
 use crate::kv::helpers::{bytes, delete_op, events, put_op, put_with_lease, show, watch};

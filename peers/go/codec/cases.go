@@ -96,18 +96,19 @@ func jsonCases() (string, error) {
 	return out.String(), nil
 }
 
-// yamlCases writes input, JSON or "", and "strict" when strict parsing refuses, and the YAML of the JSON, as JSON strings.
+// yamlCases writes input, JSON or "", the error ("error: ") or strict error, the YAML of the JSON, and the JSON of a
+// Secret read from the input, as JSON strings.
 func yamlCases() (string, error) {
 	var out strings.Builder
 	for _, input := range yamlInputs {
 		text, problem, again := "", "", ""
 		converted, err := yaml.YAMLToJSON([]byte(input))
 		if err != nil {
-			problem = "error"
+			problem = "error: " + err.Error()
 		} else {
 			text = string(converted)
 			if _, err := yaml.YAMLToJSONStrict([]byte(input)); err != nil {
-				problem = "strict"
+				problem = err.Error()
 			}
 			// Upstream cannot write every JSON (raw DEL); such a case has no YAML.
 			if back, err := yaml.JSONToYAML(converted); err == nil {

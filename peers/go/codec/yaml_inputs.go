@@ -10,6 +10,9 @@ var yamlInputs = append(scalars(), []string{
 	"kind: Secret\napiVersion: v1\nmetadata:\n  name: x\n  creationTimestamp: null\ndata:\n  p: aGk=\ntype: Opaque\n", "a: 2024-01-01\nb: 2024-01-01T00:00:00Z\n", "list:\n  - name: a\n    value: |\n      x\n      y\n  - name: b\n", "a: \"\"\nb: ''\nc:\nd: null\n",
 	"text: \"multi\\nline\\n\"\nt2: \"no end\\nline\"\nt3: \"  lead\"\nt4: \"trail \"\nt5: \"\\n\"\nt6: \"a\\n\\n b\\n\"\nt7: \"\\ttab\\n\"\n", "a: 'a: b'\nb: 'a #b'\nc: '- x'\nd: '@x'\ne: '`x'\nf: '%x'\ng: '!x'\nh: '&x'\ni: '*x'\nj: '|'\nk: '>'\nl: '{x'\nm: '[x'\nn: ','\no: '?'\np: ':'\nq: '-'\nr: '='\ns: '<<'\nt: '#'\nu: 'a:'\nv: ':a'\nw: '? a'\nx: '---'\ny: '...'\n",
 	"long: \"aaaaaaaaaa bbbbbbbbbbbb cccccccccccc dddddddddddd eeeeeeeeeeee ffffffffffff gggggggggggg hhhhhhhhhh iiiiiiiiii\"\n", "a: \"é ü \\u2028 \\U0001f600\"\nb: \"\\x01\\x7f\\x85\"\n", "n: [1, -1, 1.5, 1e21, 0, 100000000000, 123456789.123]\n", "a: [[], {}, [[]], [{}]]\n",
+	"x: y z\nlonger: word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word \nquoted: \"# word  word word  word word  word word  word word  word word  word word  word word  word word  word word  word word  word word  word \"\ndouble: \"\\tword  word word  word word  word word  word word  word word  word word  word word  word word  word word  word word  word word  word \"\n",
+	"k10: 1\nk9: 2\nk01: 3\nk1: 4\nk-: 5\nk_: 6\nK: 7\n\"\": 8\na/b: 9\na.b: 10\n1a: 11\n", "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk: 1\n",
+	"- - a\n  - b\n- - c: d\n    e:\n    - f\n", "a: {x: [{y: [1, [2]]}]}\n", "5\n", "text\n", "\"a\\nb\"\n", "a: |\n  x", "a: >-\n  x\n  y",
 }...)
 
 // Each scalar is tried as it stands, as the value of a key.

@@ -17,6 +17,7 @@ pub mod text;
 pub mod times;
 pub mod transcode;
 mod wire;
+pub mod yaml;
 mod zero;
 
 pub use zero::normalize;

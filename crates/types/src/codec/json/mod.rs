@@ -28,6 +28,11 @@ pub fn decode(message: &'static Message, bytes: &[u8]) -> Result<Decoded, Decode
     typed::decode(message, parse(bytes)?)
 }
 
+/// Makes an object of a built-in kind of parsed JSON or YAML.
+pub(crate) fn decode_node(message: &'static Message, node: Node<'_>) -> Result<Decoded, DecodeError> {
+    typed::decode(message, node)
+}
+
 /// Decodes any JSON; finds duplicate fields only.
 pub fn decode_untyped(bytes: &[u8]) -> Result<Decoded, DecodeError> {
     parse(bytes)?.into_untyped()

@@ -12,6 +12,7 @@ use crate::codec::limits::MAX_STRICT_ERRORS;
 use crate::{Map, Value};
 
 /// One piece of JSON.
+#[derive(Clone)]
 pub(crate) enum Node<'a> {
     Null,
     Bool(bool),

@@ -71,10 +71,14 @@ type Key = (GroupResource, String, String);
 pub(crate) struct MemoryObjects {
     objects: Mutex<BTreeMap<Key, Value>>,
     pub(crate) log: Mutex<Vec<String>>,
-    pub(crate) served: Vec<ServedResource>,
+    served: Vec<ServedResource>,
 }
 
 impl MemoryObjects {
+    pub(crate) fn serving(served: Vec<ServedResource>) -> Self {
+        Self { served, ..Self::default() }
+    }
+
     pub(crate) fn with(objects: &[(&str, &str, Value)]) -> Arc<Self> {
         let memory = Arc::new(Self::default());
         for (group, resource, object) in objects {

@@ -552,4 +552,27 @@ mod tests {
         let error = LabelSelector::from_object(Some(&bad)).expect_err("bad operator").to_string();
         assert_eq!(error, "\"X\" is not a valid label selector operator");
     }
+
+    /// Also checks field selectors; both come from one golden file.
+    #[test]
+    fn texts_are_those_of_the_original() {
+        let golden = include_str!("../../types/tests/golden/rules/selectors.json");
+        let golden: serde_json::Value = serde_json::from_str(golden).expect("golden files are JSON");
+        let cases = golden["cases"].as_array().expect("a list");
+        assert!(cases.len() > 50);
+        for case in cases {
+            let text = case["text"].as_str().expect("every case has a text");
+            let (error, print) = if case["kind"] == "label" {
+                match LabelSelector::parse(text) {
+                    Ok(selector) => (String::new(), selector.to_string()),
+                    Err(error) => (error.to_string(), String::new()),
+                }
+            } else {
+                let error = crate::field_selector::FieldSelector::parse(text).err();
+                (error.map(|error| error.to_string()).unwrap_or_default(), String::new())
+            };
+            assert_eq!(error, case["error"].as_str().unwrap_or_default(), "{text:?}");
+            assert_eq!(print, case["print"].as_str().unwrap_or_default(), "{text:?}");
+        }
+    }
 }

@@ -6,3 +6,4 @@ pub mod field_selector;
 pub mod jsonpath;
 pub mod label_selector;
 pub mod limits;
+pub mod printer_columns;

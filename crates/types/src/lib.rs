@@ -5,9 +5,11 @@
 //! built-in kinds; there is no struct and no code per kind for encoding.
 
 pub mod codec;
+pub mod fields;
 pub mod meta;
 pub mod names;
 pub mod patch;
+pub mod print;
 pub mod random;
 pub mod schema;
 mod secret_bytes;

@@ -356,11 +356,19 @@ mod tests {
         ];
         assert!(hostile.len() >= 20);
         for patch in &hostile {
-            let mut document = object(&format!(r#"{{"a":"{big}","b":[],"d":{{"c":1}}}}"#));
+            let document = object(&format!(r#"{{"a":"{big}","b":[],"d":{{"c":1}}}}"#));
             let patch_value = object(patch);
-            let start = Instant::now();
-            let _ = apply(&mut document, &patch_value);
-            let took = start.elapsed();
+            // Another try or two, so that a busy machine does not count as a costly patch.
+            let mut took = std::time::Duration::MAX;
+            for _ in 0..8 {
+                let mut document = document.clone();
+                let start = Instant::now();
+                let _ = apply(&mut document, &patch_value);
+                took = took.min(start.elapsed());
+                if took.as_millis() < 100 {
+                    break;
+                }
+            }
             assert!(took.as_millis() < 100, "{took:?} for {}", &patch[..patch.len().min(60)]);
         }
     }

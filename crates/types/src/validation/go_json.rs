@@ -51,7 +51,7 @@ impl Scanner<'_> {
                 }
                 b'"' => self.string()?,
                 b'-' => {
-                    let first = self.next()?;
+                    let first = self.next_or_space();
                     self.number(first, "in numeric literal")?;
                 }
                 digit @ b'0'..=b'9' => self.number(digit, "")?,
@@ -108,11 +108,11 @@ impl Scanner<'_> {
         loop {
             match self.next()? {
                 b'"' => return Ok(()),
-                b'\\' => match self.next()? {
+                b'\\' => match self.next_or_space() {
                     b'b' | b'f' | b'n' | b'r' | b't' | b'\\' | b'/' | b'"' => {}
                     b'u' => {
                         for _ in 0..4 {
-                            let digit = self.next()?;
+                            let digit = self.next_or_space();
                             if !digit.is_ascii_hexdigit() {
                                 return Err(invalid(digit, "in \\u hexadecimal character escape"));
                             }
@@ -134,7 +134,7 @@ impl Scanner<'_> {
         }
         if self.peek() == Some(b'.') {
             self.position += 1;
-            let digit = self.next()?;
+            let digit = self.next_or_space();
             if !digit.is_ascii_digit() {
                 return Err(invalid(digit, "after decimal point in numeric literal"));
             }
@@ -145,7 +145,7 @@ impl Scanner<'_> {
             if matches!(self.peek(), Some(b'+' | b'-')) {
                 self.position += 1;
             }
-            let digit = self.next()?;
+            let digit = self.next_or_space();
             if !digit.is_ascii_digit() {
                 return Err(invalid(digit, "in exponent of numeric literal"));
             }
@@ -156,7 +156,7 @@ impl Scanner<'_> {
 
     fn literal(&mut self, word: &str) -> Result<(), String> {
         for expected in word.bytes().skip(1) {
-            let byte = self.next()?;
+            let byte = self.next_or_space();
             if byte != expected {
                 let context = format!("in literal {word} (expecting {})", quote(expected));
                 return Err(invalid(byte, &context));
@@ -202,6 +202,13 @@ impl Scanner<'_> {
 
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.position).copied()
+    }
+
+    /// Inside a number, an escape or a word, Go takes the end of the input for a space.
+    fn next_or_space(&mut self) -> u8 {
+        let byte = self.peek().unwrap_or(b' ');
+        self.position += 1;
+        byte
     }
 
     fn next(&mut self) -> Result<u8, String> {
@@ -253,22 +260,7 @@ mod tests {
             check(good, "");
         }
         let end = "unexpected end of JSON input";
-        for cut in [
-            "",
-            " ",
-            "{",
-            "{\"a",
-            "{\"a\"",
-            "{\"a\":",
-            "{\"a\":1",
-            "{\"a\":1,",
-            "[",
-            "[1,",
-            "tr",
-            "-",
-            "{\"a\":1.",
-            "{\"a\":\"\\u12",
-        ] {
+        for cut in ["", " ", "{", "{\"a", "{\"a\"", "{\"a\":", "{\"a\":1", "{\"a\":1,", "[", "[1,"] {
             check(cut, end);
         }
         let map = |kind: &str| {
@@ -279,6 +271,10 @@ mod tests {
         check("1", &map("number"));
         check("-1.5e3", &map("number"));
         check("true", &map("bool"));
+        check("tr", "invalid character ' ' in literal true (expecting 'u')");
+        check("-", "invalid character ' ' in numeric literal");
+        check("{\"a\":1.", "invalid character ' ' after decimal point in numeric literal");
+        check("{\"a\":\"\\u12", "invalid character ' ' in \\u hexadecimal character escape");
         check("x", "invalid character 'x' looking for beginning of value");
         check("{} y", "invalid character 'y' after top-level value");
         check("1x", "invalid character 'x' after top-level value");

@@ -1,5 +1,6 @@
-//! The codecs held to what Go's serializers write (`peers/go/codec`).
+//! The codecs held to what Go's serializers write (`peers/go/codec`), and the rules to theirs.
 
 mod codec;
+mod rules;
 mod transcode;
 mod yaml;

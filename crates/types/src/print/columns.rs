@@ -1,0 +1,119 @@
+//! The columns of each kind's table.
+
+use crate::Value;
+
+/// One column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Heading.
+    pub name: String,
+    /// OpenAPI type of the cells.
+    pub kind: String,
+    /// OpenAPI format of the cells; `name` marks the column with the object's name.
+    pub format: String,
+    /// What the column shows.
+    pub description: String,
+    /// 0 is always shown, 1 with `-o wide`.
+    pub priority: i64,
+}
+
+impl Column {
+    /// As `metav1.TableColumnDefinition`, all five keys.
+    pub fn to_value(&self) -> Value {
+        let mut value = Value::from([
+            ("name", self.name.as_str()),
+            ("type", &self.kind),
+            ("format", &self.format),
+            ("description", &self.description),
+        ]);
+        value.set(&["priority"], self.priority);
+        value
+    }
+}
+
+/// Name, type, description, priority.
+type Text = (&'static str, &'static str, &'static str, i64);
+
+const NAME: Text = ("Name", "string", "Name of the object, unique among its kind in its namespace", 0);
+const AGE: Text = ("Age", "string", "Time since the object was created", 0);
+
+const SECRET: &[Text] =
+    &[NAME, ("Type", "string", "What the Secret is for", 0), ("Data", "string", "Number of keys", 0), AGE];
+const CONFIG_MAP: &[Text] = &[NAME, ("Data", "string", "Number of keys, binary ones included", 0), AGE];
+const SERVICE_ACCOUNT: &[Text] = &[NAME, AGE];
+const NAMESPACE: &[Text] = &[NAME, ("Status", "string", "The status of the namespace", 0), AGE];
+const LEASE: &[Text] = &[NAME, ("Holder", "string", "Who holds the lease", 0), AGE];
+const POD: &[Text] = &[
+    NAME,
+    ("Ready", "string", "How many containers accept traffic, of how many", 0),
+    ("Status", "string", "The state of the containers taken together", 0),
+    ("Restarts", "string", "How often containers were restarted, and when the last was", 0),
+    AGE,
+    ("IP", "string", "Address of the pod", 1),
+    ("Node", "string", "Node that the pod is bound to", 1),
+    ("Nominated Node", "string", "Node on which room is being made for the pod", 1),
+    ("Readiness Gates", "string", "How many readiness gates are met, of how many", 1),
+];
+const NODE: &[Text] = &[
+    NAME,
+    ("Status", "string", "The status of the node", 0),
+    ("Roles", "string", "The roles of the node", 0),
+    AGE,
+    ("Version", "string", "Version of the kubelet", 0),
+    ("Internal-IP", "string", "Address inside the cluster", 1),
+    ("External-IP", "string", "Address outside the cluster", 1),
+    ("OS-Image", "string", "Operating system", 1),
+    ("Kernel-Version", "string", "Kernel and architecture", 1),
+    ("Container-Runtime", "string", "Container runtime and its version", 1),
+];
+const EVENT: &[Text] = &[
+    ("Last Seen", "string", "When this last happened", 0),
+    ("Type", "string", "Normal or Warning", 0),
+    ("Reason", "string", "What happened, in one word", 0),
+    ("Object", "string", "What it happened to", 0),
+    ("Subobject", "string", "Part of the object", 1),
+    ("Source", "string", "Who says so", 1),
+    ("Message", "string", "What happened, in a sentence", 0),
+    ("First Seen", "string", "When this first happened", 1),
+    ("Count", "string", "How often this happened", 1),
+    ("Name", "string", "Name of the event", 1),
+];
+const BINDING: &[Text] = &[
+    NAME,
+    ("Role", "string", "Role that is granted", 0),
+    AGE,
+    ("Users", "string", "Users that have the role", 1),
+    ("Groups", "string", "Groups that have the role", 1),
+    ("ServiceAccounts", "string", "Service accounts that have the role", 1),
+];
+/// Kinds without columns of their own: roles, definitions of custom resources and all others.
+const OTHER: &[Text] = &[NAME, ("Created At", "date", "When the object was created", 0)];
+
+fn texts(group: &str, kind: &str) -> &'static [Text] {
+    match (group, kind) {
+        ("", "Secret") => SECRET,
+        ("", "ConfigMap") => CONFIG_MAP,
+        ("", "ServiceAccount") => SERVICE_ACCOUNT,
+        ("", "Namespace") => NAMESPACE,
+        ("", "Pod") => POD,
+        ("", "Node") => NODE,
+        ("" | "events.k8s.io", "Event") => EVENT,
+        ("coordination.k8s.io", "Lease") => LEASE,
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => BINDING,
+        _ => OTHER,
+    }
+}
+
+/// The columns of a built-in kind.
+pub fn columns(group: &str, kind: &str) -> Vec<Column> {
+    texts(group, kind)
+        .iter()
+        .map(|(name, kind, description, priority)| Column {
+            name: (*name).to_owned(),
+            kind: (*kind).to_owned(),
+            format: if *name == "Name" { "name".to_owned() } else { String::new() },
+            description: (*description).to_owned(),
+            priority: *priority,
+        })
+        .collect()
+}

@@ -21,10 +21,11 @@ func main() {
 	check := flag.Bool("check", false, "compare instead of writing")
 	flag.Parse()
 	files := map[string]func() (string, error){
-		"objects.txt":    objects,
-		"quantities.txt": quantities,
-		"json.txt":       jsonCases,
-		"yaml.txt":       yamlCases,
+		"objects.txt":     objects,
+		"quantities.txt":  quantities,
+		"json.txt":        jsonCases,
+		"yaml.txt":        yamlCases,
+		"definitions.txt": definitions,
 	}
 	for name, make := range files {
 		body, err := make()

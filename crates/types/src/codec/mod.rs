@@ -9,6 +9,7 @@
 
 use std::fmt;
 
+pub mod definitions;
 pub mod json;
 pub mod limits;
 pub mod proto;

@@ -1,6 +1,6 @@
 //! Golden objects: protobuf and JSON both ways, byte for byte.
 
-use coffer_types::codec::{json, proto};
+use coffer_types::codec::{definitions, json, proto};
 use coffer_types::meta::Meta;
 use coffer_types::schema::{self, Kind};
 
@@ -279,5 +279,24 @@ mod properties {
     fn golden_at(index: proptest::sample::Index) -> Golden {
         let lines: Vec<_> = include_str!("../golden/objects.txt").lines().skip(1).collect();
         golden(lines[index.index(lines.len())])
+    }
+}
+
+#[test]
+fn definitions_are_stored_as_upstream_stores_them() {
+    let lines = include_str!("../golden/definitions.txt").lines().filter(|line| !line.starts_with('#'));
+    let table = |version| {
+        schema::lookup("apiextensions.k8s.io", version, "CustomResourceDefinition").expect("built in")
+    };
+    let (v1, v1beta1) = (table("v1"), table("v1beta1"));
+    for line in lines {
+        let columns: Vec<_> = line.split('\t').collect();
+        let [served, stored, again] = columns[..] else { panic!("three columns") };
+        let object = json::decode(v1.message, served.as_bytes()).expect("valid").object;
+        let converted = definitions::to_stored(&object);
+        same(&text(|out| json::encode(v1beta1.message, &converted, out)), stored, "stored");
+        let object = json::decode(v1beta1.message, stored.as_bytes()).expect("valid").object;
+        let converted = definitions::to_served(&object);
+        same(&text(|out| json::encode(v1.message, &converted, out)), again, "served again");
     }
 }

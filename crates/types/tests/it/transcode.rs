@@ -1,6 +1,8 @@
 //! The read path gives what decoding, setting the revision and encoding gives.
 
-use coffer_types::codec::transcode::{ListHead, Part, Source, attributes, list_json, list_protobuf};
+use coffer_types::codec::transcode::{
+    ListHead, METADATA_V1, Part, Source, attributes, list_json, list_protobuf,
+};
 use coffer_types::codec::transcode::{watch_json, watch_protobuf};
 use coffer_types::codec::{json, proto};
 use coffer_types::meta::Meta;
@@ -72,10 +74,11 @@ fn metadata_equals_decode_and_encode() {
         object.set_meta_str("resourceVersion", &REVISION.to_string());
         object.as_object_mut().expect("an object").retain(|name, _| name == "metadata");
         object.set_type("meta.k8s.io/v1", "PartialObjectMetadata");
-        let actual = text(|out| source(&golden).to_json(Part::Metadata, true, out).expect("valid"));
+        let actual =
+            text(|out| source(&golden).to_json(Part::Metadata(METADATA_V1), true, out).expect("valid"));
         same(&actual, &text(|out| json::encode(partial.message, &object, out)), golden.kind.kind);
         let mut actual = Vec::new();
-        source(&golden).to_envelope(Part::Metadata, &mut actual).expect("valid");
+        source(&golden).to_envelope(Part::Metadata(METADATA_V1), &mut actual).expect("valid");
         assert!(actual == proto::encode_enveloped(partial, &object), "{}", golden.kind.kind);
     }
 }
@@ -86,7 +89,7 @@ fn built_in_kinds_stored_as_json_are_read_too() {
     for golden in stored() {
         let line = format!("{}\n", golden.json);
         let as_json = Source { bytes: line.as_bytes(), ..source(&golden) };
-        for part in [Part::Whole, Part::Metadata] {
+        for part in [Part::Whole, Part::Metadata(METADATA_V1)] {
             let actual = text(|out| as_json.to_json(part, true, out).expect("valid"));
             let expected = text(|out| source(&golden).to_json(part, true, out).expect("valid"));
             same(&actual, &expected, golden.kind.kind);
@@ -138,13 +141,13 @@ fn custom_resources_get_their_revision_at_its_place() {
         object.set_meta_str("resourceVersion", "5");
         assert_eq!(actual, text(|out| json::encode_untyped(&object, out)));
         assert!(actual.contains(expected), "{actual}");
-        let metadata = text(|out| source.to_json(Part::Metadata, true, out).expect("valid"));
+        let metadata = text(|out| source.to_json(Part::Metadata(METADATA_V1), true, out).expect("valid"));
         assert!(
             metadata
                 .starts_with(r#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"#)
         );
         let mut envelope = Vec::new();
-        source.to_envelope(Part::Metadata, &mut envelope).expect("valid");
+        source.to_envelope(Part::Metadata(METADATA_V1), &mut envelope).expect("valid");
         let again = proto::decode_enveloped(&envelope, None).expect("valid");
         assert_eq!(again.resource_version(), "5");
         assert!(source.to_envelope(Part::Whole, &mut Vec::new()).is_err());
@@ -237,7 +240,7 @@ mod properties {
             let mut out = Vec::new();
             let _ = damaged.to_json(Part::Whole, true, &mut out);
             let _ = damaged.to_envelope(Part::Whole, &mut out);
-            let _ = damaged.to_json(Part::Metadata, true, &mut out);
+            let _ = damaged.to_json(Part::Metadata(METADATA_V1), true, &mut out);
             let _ = attributes(damaged.kind, damaged.bytes, &[&["metadata", "name"]]);
         }
 
@@ -248,7 +251,7 @@ mod properties {
             stored[at] = byte;
             let damaged = Source { kind: None, bytes: &stored, revision: 1 };
             let _ = damaged.to_json(Part::Whole, true, &mut Vec::new());
-            let _ = damaged.to_json(Part::Metadata, true, &mut Vec::new());
+            let _ = damaged.to_json(Part::Metadata(METADATA_V1), true, &mut Vec::new());
             let _ = attributes(None, &stored, &[]);
         }
     }

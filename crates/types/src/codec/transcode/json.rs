@@ -1,6 +1,6 @@
 //! Custom resources: stored JSON, whose keys are sorted, with a `resourceVersion` put in.
 
-use super::{METADATA_API_VERSION, METADATA_KIND};
+use super::METADATA_KIND;
 use crate::codec::{DecodeError, json, proto, text};
 use crate::schema::{self, Message};
 use crate::{Map, Value};
@@ -21,14 +21,14 @@ pub(super) fn whole(stored: &[u8], revision: i64, out: &mut Vec<u8>) -> Result<(
 pub(super) fn metadata(
     stored: &[u8],
     revision: i64,
-    with_type: bool,
+    api_version: Option<&str>,
     out: &mut Vec<u8>,
 ) -> Result<(), DecodeError> {
     let (message, metadata) = typed_metadata(stored, revision)?;
     let mut object = Map::new();
-    if with_type {
+    if let Some(api_version) = api_version {
         object.insert("kind".to_owned(), METADATA_KIND.into());
-        object.insert("apiVersion".to_owned(), METADATA_API_VERSION.into());
+        object.insert("apiVersion".to_owned(), api_version.into());
     }
     object.insert("metadata".to_owned(), metadata);
     json::encode(message, &Value::Object(object), out);

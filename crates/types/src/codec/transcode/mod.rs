@@ -25,12 +25,16 @@ use crate::schema::{self, Kind, Message};
 pub enum Part {
     /// All of it.
     Whole,
-    /// `PartialObjectMetadata`.
-    Metadata,
+    /// `PartialObjectMetadata` of this `apiVersion`: [`METADATA_V1`] or [`METADATA_V1BETA1`].
+    Metadata(&'static str),
 }
 
 /// Group and version of `PartialObjectMetadata`.
-const METADATA_API_VERSION: &str = "meta.k8s.io/v1";
+pub const METADATA_V1: &str = "meta.k8s.io/v1";
+
+/// The older version of the same kind.
+pub const METADATA_V1BETA1: &str = "meta.k8s.io/v1beta1";
+
 const METADATA_KIND: &str = "PartialObjectMetadata";
 
 /// A stored object and the revision that it has.
@@ -62,7 +66,9 @@ impl Source<'_> {
         let Some(kind) = self.kind else {
             return match part {
                 Part::Whole => json::whole(self.bytes, self.revision, out),
-                Part::Metadata => json::metadata(self.bytes, self.revision, with_type, out),
+                Part::Metadata(version) => {
+                    json::metadata(self.bytes, self.revision, with_type.then_some(version), out)
+                }
             };
         };
         if self.bytes.starts_with(MAGIC) {
@@ -70,7 +76,7 @@ impl Source<'_> {
             let api_version = kind.api_version();
             let (type_meta, only) = match part {
                 Part::Whole => ((api_version.as_str(), kind.kind), None),
-                Part::Metadata => ((METADATA_API_VERSION, METADATA_KIND), Some("metadata")),
+                Part::Metadata(version) => ((version, METADATA_KIND), Some("metadata")),
             };
             let type_meta = with_type.then_some(type_meta);
             let start = out.len();
@@ -98,11 +104,11 @@ impl Source<'_> {
         };
         object.set_meta_str("resourceVersion", &self.revision.to_string());
         match (part, schema::lookup("meta.k8s.io", "v1", METADATA_KIND)) {
-            (Part::Metadata, Some(metadata_kind)) => {
+            (Part::Metadata(version), Some(metadata_kind)) => {
                 if let Some(members) = object.as_object_mut() {
                     members.retain(|name, _| name == "metadata");
                 }
-                object.set_type(METADATA_API_VERSION, METADATA_KIND);
+                object.set_type(version, METADATA_KIND);
                 Ok((metadata_kind.message, object))
             }
             _ => {
@@ -117,7 +123,7 @@ impl Source<'_> {
         match (self.kind, part) {
             (None, Part::Whole) => Err(not_protobuf()),
             // Of a custom resource only the metadata can be had in protobuf; it is made of JSON.
-            (None, Part::Metadata) => json::metadata_message(self.bytes, self.revision, out),
+            (None, Part::Metadata(_)) => json::metadata_message(self.bytes, self.revision, out),
             (Some(kind), _) if self.bytes.starts_with(MAGIC) => {
                 let raw = proto::open(self.bytes)?.raw;
                 splice::append(raw, metadata_number(kind.message), self.revision, part, out)
@@ -134,7 +140,7 @@ impl Source<'_> {
     pub fn to_envelope(&self, part: Part, out: &mut Vec<u8>) -> Result<(), DecodeError> {
         let api_version = self.kind.map(Kind::api_version);
         let (api_version, kind) = match (part, self.kind, &api_version) {
-            (Part::Metadata, ..) => (METADATA_API_VERSION, METADATA_KIND),
+            (Part::Metadata(version), ..) => (version, METADATA_KIND),
             (Part::Whole, Some(kind), Some(api_version)) => (api_version.as_str(), kind.kind),
             (Part::Whole, ..) => return Err(not_protobuf()),
         };

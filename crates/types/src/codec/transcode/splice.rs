@@ -33,7 +33,7 @@ pub(super) fn append(
         let (before, after) = split_metadata(metadata)?;
         let (number, around) = match part {
             Part::Whole => (number, (&raw[..start], &raw[end..])),
-            Part::Metadata => (METADATA, (&[][..], &[][..])),
+            Part::Metadata(_) => (METADATA, (&[][..], &[][..])),
         };
         out.extend_from_slice(around.0);
         put_metadata(number, before, revision, after, out);

@@ -22,6 +22,46 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(future)
 }
 
+/// Everything that is logged, at every level, while `run` runs.
+pub(crate) fn logs_of(run: impl FnOnce()) -> String {
+    let text = Arc::new(Mutex::new(String::new()));
+    tracing::subscriber::with_default(Capture(text.clone()), run);
+    let text = text.lock();
+    text.clone()
+}
+
+struct Capture(Arc<Mutex<String>>);
+
+impl tracing::Subscriber for Capture {
+    fn enabled(&self, _metadata: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _span: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _span: &tracing::span::Id, _values: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _span: &tracing::span::Id, _follows: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Visit<'a>(&'a mut String);
+        impl tracing::field::Visit for Visit<'_> {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                self.0.push_str(&format!("{field}={value:?} "));
+            }
+        }
+        let mut text = self.0.lock();
+        event.record(&mut Visit(&mut text));
+        text.push('\n');
+    }
+
+    fn enter(&self, _span: &tracing::span::Id) {}
+
+    fn exit(&self, _span: &tracing::span::Id) {}
+}
+
 /// A clock that stands still until it is moved. Sleeping moves it.
 pub(crate) struct TestClock(Arc<AtomicI64>);
 

@@ -188,4 +188,27 @@ mod tests {
             assert_eq!(parse(token), None, "{token}");
         }
     }
+
+    #[test]
+    fn s33_a_wrong_secret_is_neither_taken_nor_logged() {
+        let right = stored(&[("token-secret", "canarycanary0001")]);
+        let mut right = right;
+        right.set_meta_str("namespace", "kube-system");
+        right.set_meta_str("name", "bootstrap-token-abcdef");
+        let objects = crate::testing::MemoryObjects::with(&[("", "secrets", right)]);
+        let tokens =
+            BootstrapTokens { objects, clock: crate::testing::TestClock::at(NOW), api_audiences: Vec::new() };
+        let logs = crate::testing::logs_of(|| {
+            for (token, expected) in [
+                ("abcdef.canarycanary0001", true),
+                ("abcdef.canarycanary0002", false),
+                ("zzzzzz.canarycanary0003", false),
+            ] {
+                let found = crate::testing::block_on(tokens.authenticate(token, None)).expect("no error");
+                assert_eq!(found.is_some(), expected, "{token}");
+            }
+        });
+        assert!(logs.contains("bootstrap token refused"), "{logs}");
+        assert!(!logs.contains("canary"), "{logs}");
+    }
 }

@@ -16,6 +16,7 @@ mod role_aggregation;
 mod root_ca;
 mod service_accounts;
 mod shell;
+mod token_secrets;
 
 #[cfg(test)]
 mod tests;
@@ -26,10 +27,12 @@ use std::time::Duration;
 
 use coffer_types::Value;
 use coffer_types::meta::Meta as _;
-use coffer_types::time::{Clock, Timestamp};
+use coffer_types::time::Timestamp;
 
 pub use self::shell::{feed_policy, run};
+pub use self::token_secrets::Filling;
 use crate::ports::{Change, Deletion, GroupResource, Propagation, ServedResource};
+use crate::tokens::jws::SigningKey;
 
 /// What a controller is told.
 #[derive(Debug, Clone, PartialEq)]
@@ -158,6 +161,10 @@ pub enum Edit {
     Finalize,
     /// Merge conditions into `status.conditions` (written through `status`).
     Conditions(Vec<Condition>),
+    /// Fill a service account token Secret.
+    FillToken(Filling),
+    /// Remove a Secret from a service account's `secrets`.
+    ForgetSecret(String),
     /// Set `status.acceptedNames` and merge conditions (written through `status`).
     AcceptNames(Value, Vec<Condition>),
 }
@@ -181,7 +188,12 @@ impl Edit {
         match self {
             Self::Finalize => "finalize",
             Self::Conditions(_) | Self::AcceptNames(..) => "status",
-            Self::Replace(_) | Self::Set(..) | Self::RemoveFinalizer(_) | Self::RemoveOwners(_) => "",
+            Self::Replace(_)
+            | Self::Set(..)
+            | Self::RemoveFinalizer(_)
+            | Self::RemoveOwners(_)
+            | Self::FillToken(_)
+            | Self::ForgetSecret(_) => "",
         }
     }
 
@@ -204,6 +216,10 @@ impl Edit {
             }
             Self::Finalize => {
                 retain(object, &["spec", "finalizers"], |item| item.as_str() != Some("kubernetes"));
+            }
+            Self::FillToken(filling) => filling.apply(object),
+            Self::ForgetSecret(name) => {
+                retain(object, &["secrets"], |reference| reference.str_at(&["name"]) != name);
             }
             Self::Conditions(conditions) => merge_conditions(object, conditions, now),
             Self::AcceptNames(names, conditions) => {
@@ -265,10 +281,10 @@ pub trait Controller: Send + 'static {
 pub struct Settings {
     /// PEM of the CA that clients verify the server with.
     pub root_ca: String,
-    /// Time.
-    pub clock: Arc<dyn Clock>,
     /// Set once the bootstrap policy is stored.
     pub policy_ready: Arc<AtomicBool>,
+    /// Signs the tokens that live in Secrets; without it none are made.
+    pub signing_key: Option<SigningKey>,
     /// Whether pods without a node are bound to the only one.
     pub bind_pods: bool,
 }
@@ -288,6 +304,9 @@ pub fn all(settings: &Settings) -> Result<Vec<Box<dyn Controller>>, String> {
         Box::new(garbage::GarbageCollector::default()),
         Box::new(custom_resources::Naming::default()),
     ];
+    if let Some(key) = &settings.signing_key {
+        all.push(Box::new(token_secrets::TokenSecrets::new(key.clone(), &settings.root_ca)));
+    }
     if settings.bind_pods {
         all.push(Box::new(pod_binder::PodBinder::default()));
     }

@@ -304,7 +304,8 @@ async fn absent_owners(
         }
         let owner_namespace = if resource.namespaced { namespace } else { "" };
         let found = objects.get(&resource.name, owner_namespace, &owner.name, true).await?;
-        if found.is_none_or(|found| found.uid() != owner.uid) {
+        // A reference without a UID means whoever has the name.
+        if found.is_none_or(|found| !owner.uid.is_empty() && found.uid() != owner.uid) {
             absent.push(owner.uid.clone());
         }
     }

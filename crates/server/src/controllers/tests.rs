@@ -60,6 +60,8 @@ fn show(actions: &[Action]) -> Vec<String> {
                     Edit::RemoveFinalizer(name) => format!("-finalizer {name}"),
                     Edit::RemoveOwners(uids) => format!("-owners {}", uids.join(",")),
                     Edit::Finalize => "finalize".to_owned(),
+                    Edit::FillToken(_) => "fill".to_owned(),
+                    Edit::ForgetSecret(name) => format!("-secret {name}"),
                     Edit::Conditions(conditions) | Edit::AcceptNames(_, conditions) => {
                         let shown = conditions.iter().map(|condition| {
                             format!("{}={}:{}", condition.kind, condition.status, condition.reason)
@@ -434,6 +436,97 @@ fn orphans_are_let_go_before_their_owner() {
     );
 }
 
+fn signing_key() -> crate::tokens::jws::SigningKey {
+    crate::tokens::jws::SigningKey::from_pem(include_bytes!("../../testdata/tokens/es256.pem"))
+        .expect("a key")
+}
+
+/// A token Secret of an account, with the data named.
+fn token_secret(key: &str, account: &str, uid: &str, data: &[(&str, &str)]) -> Value {
+    let mut secret = object(key, &[("type", "kubernetes.io/service-account-token")]);
+    secret.set(&["metadata", "annotations", "kubernetes.io/service-account.name"], account);
+    secret.set_str(&["metadata", "annotations", "kubernetes.io/service-account.uid"], uid);
+    for (key, text) in data {
+        secret.set(&["data", key], coffer_types::SecretBytes::from((*text).to_owned()));
+    }
+    secret
+}
+
+#[test]
+fn token_secrets_are_filled_and_go_with_their_account() {
+    let account = object("a/sa", &[]);
+    let full = [("ca.crt", "PEM"), ("namespace", "a"), ("token", "t")];
+    let referring = {
+        let mut account = account.clone();
+        account.set(&["secrets"], vec![Value::from([("name", "t")])]);
+        account
+    };
+    let mut other = token_secret("a/o", "sa", "", &[]);
+    other.set(&["type"], "Opaque");
+    check(
+        &mut token_secrets::TokenSecrets::new(signing_key(), "PEM"),
+        vec![
+            (reset("secrets", &[token_secret("a/t", "sa", "", &[]), other.clone()]), vec![]),
+            (reset("serviceaccounts", std::slice::from_ref(&account)), vec!["secrets a/t: fill"]),
+            (applied("secrets", &token_secret("a/t", "sa", "sa-uid", &full)), vec![]),
+            (applied("secrets", &token_secret("a/t", "sa", "sa-uid", &full[1..])), vec!["secrets a/t: fill"]),
+            (applied("secrets", &token_secret("a/t", "sa", "sa-uid", &full[..2])), vec!["secrets a/t: fill"]),
+            (
+                applied("secrets", &token_secret("a/t", "sa", "sa-uid", &[full[0], full[2]])),
+                vec!["secrets a/t: fill"],
+            ),
+            (applied("secrets", &other), vec![]),
+            (
+                applied("secrets", &token_secret("a/t", "sa", "old-uid", &full)),
+                vec!["check secrets a/t old-uid"],
+            ),
+            (checked("t-uid", &[]), vec![]),
+            (checked("t-uid", &["old-uid"]), vec!["delete secrets a/t None"]),
+            (applied("secrets", &token_secret("a/t", "sa", "sa-uid", &full)), vec![]),
+            (applied("serviceaccounts", &referring), vec![]),
+            (
+                deleted("secrets", &token_secret("a/t", "sa", "sa-uid", &full)),
+                vec!["serviceaccounts a/sa: -secret t"],
+            ),
+            (applied("secrets", &token_secret("a/t", "sa", "sa-uid", &full)), vec![]),
+            (deleted("serviceaccounts", &account), vec!["check secrets a/t sa-uid"]),
+        ],
+    );
+}
+
+#[test]
+fn a_filled_token_verifies_and_is_kept() {
+    let mut controller = token_secrets::TokenSecrets::new(signing_key(), "PEM");
+    controller.step(reset("serviceaccounts", &[object("a/sa", &[])]));
+    let mut secret = token_secret("a/t", "sa", "", &[]);
+    let actions = controller.step(reset("secrets", std::slice::from_ref(&secret)));
+    let Action::Edit(_, edit) = &actions[0] else { panic!("an edit") };
+    edit.apply(&mut secret, NOW.parse().expect("a time"));
+    let text = |key: &str| {
+        let bytes = secret.at(&["data", key]).and_then(Value::as_bytes).expect("data");
+        std::str::from_utf8(bytes.expose()).expect("text").to_owned()
+    };
+    assert_eq!((text("ca.crt").as_str(), text("namespace").as_str()), ("PEM", "a"));
+    let token = text("token");
+    let jws = crate::tokens::jws::Jws::parse(&token).expect("a token");
+    assert_eq!(signing_key().public().verify(&jws), Ok(()));
+    let expected = serde_json::json!({
+        "iss": "kubernetes/serviceaccount",
+        "kubernetes.io/serviceaccount/namespace": "a",
+        "kubernetes.io/serviceaccount/secret.name": "t",
+        "kubernetes.io/serviceaccount/service-account.name": "sa",
+        "kubernetes.io/serviceaccount/service-account.uid": "sa-uid",
+        "sub": "system:serviceaccount:a:sa",
+    });
+    assert_eq!(serde_json::Value::Object(jws.claims), expected);
+    let shown = format!("{actions:?}");
+    assert!(token.split('.').all(|part| !shown.contains(part)), "s17: no token in the debug of an action");
+    // Applied again to what has a token, it changes nothing.
+    let before = secret.clone();
+    edit.apply(&mut secret, NOW.parse().expect("a time"));
+    assert_eq!(secret, before);
+}
+
 fn definition(plural: &str, kind: &str) -> Value {
     let mut definition = object(&format!("{plural}.g.io"), &[("spec.group", "g.io")]);
     for (field, text) in [
@@ -729,13 +822,13 @@ async fn the_policy_is_fed_and_then_ready() {
 fn every_controller_is_started() {
     let settings = Settings {
         root_ca: "PEM".to_owned(),
-        clock: TestClock::at(NOW),
         policy_ready: Arc::default(),
+        signing_key: Some(signing_key()),
         bind_pods: true,
     };
     let names: Vec<&str> =
         all(&settings).expect("controllers").iter().map(|controller| controller.name()).collect();
-    assert_eq!(names.len(), 9);
+    assert_eq!(names.len(), 10);
     let distinct: std::collections::BTreeSet<&&str> = names.iter().collect();
     assert_eq!(distinct.len(), names.len());
     assert_eq!(Propagation::default(), Propagation::Background);

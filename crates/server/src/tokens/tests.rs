@@ -628,3 +628,31 @@ fn s17_no_token_in_the_debug_of_an_answer() {
     let shown = format!("{answer:?}");
     assert!(!token.is_empty() && token.split('.').all(|part| !shown.contains(part)));
 }
+
+#[test]
+fn s17_refusals_and_logs_never_hold_the_token() {
+    let good = token(|_, _| {});
+    let legacy = legacy_token(&[]);
+    let forged = format!("{}AAAA", &good[..good.len() - 4]);
+    let expired = token(|public, _| public.expires = Some(0));
+    let logs = crate::testing::logs_of(|| {
+        for text in [forged.as_str(), &expired, &legacy, "canary.canary.canary"] {
+            let verifier = Arc::new(verifier(store(), TestClock::at(ISSUED)));
+            let union = crate::authn::TokenUnion(vec![Arc::new(LegacyVerifier(verifier.clone())), verifier]);
+            let authn = crate::authn::Authn::new(None, Arc::new(union), vec![ISSUER.to_owned()], true);
+            let headers = [("authorization", format!("Bearer {text}"))];
+            let headers: http::HeaderMap = headers
+                .into_iter()
+                .map(|(name, value)| (http::HeaderName::from_static(name), value.parse().expect("a header")))
+                .collect();
+            let credentials = crate::ports::Credentials { headers: &headers, certificates: &[] };
+            let status = block_on(crate::ports::Authenticator::authenticate(&authn, credentials))
+                .expect_err("refused");
+            let shown = format!("{status:?} {status}");
+            assert!(text.split('.').all(|part| !shown.contains(part)), "{shown}");
+        }
+    });
+    for text in [forged.as_str(), &expired, &legacy, "canary.canary.canary"] {
+        assert!(text.split('.').all(|part| !logs.contains(part)), "{logs}");
+    }
+}

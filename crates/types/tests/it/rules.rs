@@ -1,7 +1,7 @@
 //! Field management, patches and JSON errors held to the originals (`peers/go/rules`).
 
 use coffer_types::codec::json;
-use coffer_types::fields::{PathElement, Schema, Set, Write, update};
+use coffer_types::fields::{PathElement, Schema, Set, Write, compare, ignore_timestamps, update};
 use coffer_types::meta::Meta;
 use coffer_types::patch::{json as json_patch, merge, strategic};
 use coffer_types::validation::go_json;
@@ -76,6 +76,79 @@ fn every_update_gives_the_entries_of_the_original() {
             live = new;
         }
     }
+}
+
+#[test]
+fn times_alone_are_no_change() {
+    let entry =
+        |time: &str| format!(r#"[{{"manager":"m","operation":"Update","time":"{time}","fieldsV1":{{}}}}]"#);
+    let object = |time: &str, version: &str, data: &str| {
+        let fields = entry(time);
+        parse(&format!(
+            r#"{{"metadata":{{"resourceVersion":"{version}","managedFields":{fields}}},"data":"{data}"}}"#
+        ))
+    };
+    let old = object("2001-01-01T00:00:00Z", "1", "x");
+    let mut new = object("2001-01-01T00:00:05Z", "2", "x");
+    ignore_timestamps(&mut new, &old);
+    assert_eq!(shown(&new), shown(&object("2001-01-01T00:00:00Z", "2", "x")));
+    let mut changed = object("2001-01-01T00:00:05Z", "1", "y");
+    ignore_timestamps(&mut changed, &old);
+    assert_eq!(shown(&changed), shown(&object("2001-01-01T00:00:05Z", "1", "y")));
+}
+
+#[test]
+fn custom_resources_are_compared_by_their_schema() {
+    let schema = parse(
+        r#"{"type":"object","properties":{"spec":{"type":"object","properties":{
+            "list":{"type":"array","items":{"type":"object"}},
+            "set":{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"set"},
+            "map":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["n"],
+                "items":{"type":"object","properties":{"n":{"type":"string"},"v":{"type":"string"}}}},
+            "atomic":{"type":"object","x-kubernetes-map-type":"atomic"}}}}}"#,
+    );
+    let check = |old: &str, new: &str, added: &str, modified: &str, removed: &str| {
+        let found = compare(Schema::CustomResource(&schema), &parse(old), &parse(new));
+        let sets = [&found.added, &found.modified, &found.removed].map(|set| shown(&set.to_value()));
+        let expected = [added, modified, removed].map(|text| shown(&parse(text)));
+        assert_eq!(sets, expected, "{old} to {new}");
+    };
+    check(r#"{"spec":{"list":[1]}}"#, r#"{"spec":{"list":[2]}}"#, "{}", r#"{"f:spec":{"f:list":{}}}"#, "{}");
+    check(
+        r#"{"spec":{"set":["a","b"]}}"#,
+        r#"{"spec":{"set":["b","c"]}}"#,
+        r#"{"f:spec":{"f:set":{"v:\"c\"":{}}}}"#,
+        "{}",
+        r#"{"f:spec":{"f:set":{"v:\"a\"":{}}}}"#,
+    );
+    check(
+        r#"{"spec":{"map":[{"n":"a","v":"1"}]}}"#,
+        r#"{"spec":{"map":[{"n":"a","v":"2"}]}}"#,
+        "{}",
+        r#"{"f:spec":{"f:map":{"k:{\"n\":\"a\"}":{"f:v":{}}}}}"#,
+        "{}",
+    );
+    check(
+        r#"{"spec":{"atomic":{"a":1}}}"#,
+        r#"{"spec":{"atomic":{"b":1}}}"#,
+        "{}",
+        r#"{"f:spec":{"f:atomic":{}}}"#,
+        "{}",
+    );
+    check(
+        "{}",
+        r#"{"spec":{"free":{"a":1}}}"#,
+        r#"{"f:spec":{".":{},"f:free":{".":{},"f:a":{}}}}"#,
+        "{}",
+        "{}",
+    );
+    check(
+        r#"{"metadata":{"finalizers":["a/b"]}}"#,
+        r#"{"metadata":{"finalizers":["a/b","c/d"]}}"#,
+        r#"{"f:metadata":{"f:finalizers":{"v:\"c/d\"":{}}}}"#,
+        "{}",
+        "{}",
+    );
 }
 
 #[test]

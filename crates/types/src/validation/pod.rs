@@ -78,10 +78,13 @@ pub fn default(pod: &mut Value) {
         ("restartPolicy", "Always".into()),
         ("schedulerName", "default-scheduler".into()),
         ("securityContext", Value::object()),
-        (grace, 30.into()),
         ("enableServiceLinks", true.into()),
     ] {
         set_default(spec, field, value);
+    }
+    // A pointer upstream: zero is a choice, not an absence.
+    if spec.get(grace).is_none_or(Value::is_null) {
+        spec.insert(grace.to_owned(), 30.into());
     }
     let host_network = spec.get("hostNetwork").and_then(Value::as_bool) == Some(true);
     for list in CONTAINER_LISTS {

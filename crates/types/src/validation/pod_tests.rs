@@ -52,6 +52,15 @@ fn defaults_are_those_that_clients_expect() {
 }
 
 #[test]
+fn a_grace_period_of_zero_is_kept() {
+    for (given, expected) in [("0", 0), ("-5", 1), ("7", 7), ("null", 30)] {
+        let pod = pod(&format!(r#"{{"terminationGracePeriodSeconds":{given}}}"#));
+        let seconds = pod.at(&["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_i64);
+        assert_eq!(seconds, Some(expected), "{given}");
+    }
+}
+
+#[test]
 fn pull_policy_follows_the_tag() {
     for (image, expected) in [
         ("a", Some("latest")),

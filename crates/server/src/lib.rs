@@ -9,6 +9,7 @@ pub mod authn;
 pub mod authz;
 pub mod controllers;
 pub mod pki;
+pub mod security;
 pub mod tokens;
 pub mod virtual_resources;
 

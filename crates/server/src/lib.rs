@@ -8,6 +8,7 @@ pub mod admission;
 pub mod authn;
 pub mod authz;
 pub mod controllers;
+pub mod crd;
 pub mod pki;
 pub mod security;
 pub mod tokens;

@@ -1,0 +1,521 @@
+//! A CustomResourceDefinition itself: its defaults and its rules.
+//!
+//! `metadata` beyond the name is checked by the rules of all objects, not here.
+
+use std::collections::BTreeSet;
+
+use coffer_types::names::{is_dns1035_label, is_dns1123_subdomain};
+use coffer_types::validation::field::{FieldError, FieldErrors, Path, Shown};
+use coffer_types::{Map, Value};
+
+use super::conditions::is_established;
+use super::schema::{Additional, Schema};
+use super::{schema_rules, structural};
+
+/// Annotation that definitions in Kubernetes' own groups must have.
+const APPROVED: &str = "api-approved.kubernetes.io";
+/// How many fields of a version may be selected by.
+const SELECTABLE_FIELDS: usize = 8;
+const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+const COLUMN_FORMATS: [&str; 8] =
+    ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
+
+/// Fills in what a definition leaves out.
+pub fn apply_defaults(definition: &mut Value) {
+    let kind = definition.str_at(&["spec", "names", "kind"]).to_owned();
+    let names = definition.object_at_mut(&["spec", "names"]);
+    let is_absent =
+        |names: &Map, name: &str| names.get(name).and_then(Value::as_str).is_none_or(str::is_empty);
+    if is_absent(names, "singular") && !kind.is_empty() {
+        names.insert("singular".to_owned(), kind.to_lowercase().into());
+    }
+    if is_absent(names, "listKind") && !kind.is_empty() {
+        names.insert("listKind".to_owned(), format!("{kind}List").into());
+    }
+    let spec = definition.object_at_mut(&["spec"]);
+    let conversion = spec.entry("conversion".to_owned()).or_default();
+    if conversion.is_null() {
+        *conversion = Value::from([("strategy", "None")]);
+    }
+    let service = &["spec", "conversion", "webhook", "clientConfig", "service"];
+    if definition
+        .at(service)
+        .is_some_and(|service| service.as_object().is_some() && service.get("port").is_none())
+    {
+        definition.set(&["spec", "conversion", "webhook", "clientConfig", "service", "port"], 443);
+    }
+    let has_stored = |definition: &Value| {
+        let stored = definition.at(&["status", "storedVersions"]).and_then(Value::as_array);
+        stored.is_some_and(|stored| !stored.is_empty())
+    };
+    if !has_stored(definition)
+        && let Some(storage) = storage_version(definition).map(str::to_owned)
+    {
+        definition.set(&["status", "storedVersions"], Value::Array(vec![storage.into()]));
+    }
+}
+
+/// Before a create: the first generation, and a status that says only what is stored.
+pub fn prepare_create(definition: &mut Value) {
+    definition.remove(&["status"]);
+    definition.set(&["metadata", "generation"], 1);
+    apply_defaults(definition);
+}
+
+/// Before an update: the status stays, a new storage version is added to the stored ones,
+/// and the generation rises when the spec changed.
+pub fn prepare_update(new: &mut Value, old: &Value) {
+    match old.get("status") {
+        Some(status) => new.set(&["status"], status.clone()),
+        None => drop(new.remove(&["status"])),
+    }
+    apply_defaults(new);
+    if let Some(storage) = storage_version(new).map(str::to_owned) {
+        let status = new.object_at_mut(&["status"]);
+        if let Some(stored) = status.get_mut("storedVersions").and_then(Value::as_array_mut)
+            && !stored.iter().any(|version| version.as_str() == Some(&storage))
+        {
+            stored.push(storage.into());
+        }
+    }
+    let generation = old.at(&["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
+    let changed = new.get("spec") != old.get("spec");
+    new.set(&["metadata", "generation"], generation.saturating_add(i64::from(changed)));
+}
+
+/// The version that objects are stored in.
+pub fn storage_version(definition: &Value) -> Option<&str> {
+    let storage = versions(definition).iter().find(|version| flag(version, "storage"))?;
+    Some(storage.str_at(&["name"]))
+}
+
+/// `spec.versions`.
+pub fn versions(definition: &Value) -> &[Value] {
+    definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default()
+}
+
+fn flag(value: &Value, name: &str) -> bool {
+    value.get(name).and_then(Value::as_bool).unwrap_or(false)
+}
+
+/// Every rule that a new definition breaks.
+pub fn validate(definition: &Value) -> FieldErrors {
+    let mut errors = FieldErrors::new();
+    let spec = definition.get("spec").unwrap_or(&Value::Null);
+    let name = definition.str_at(&["metadata", "name"]);
+    let (plural, group) = (spec.str_at(&["names", "plural"]), spec.str_at(&["group"]));
+    if name != format!("{plural}.{group}") {
+        let detail = "must be spec.names.plural+\".\"+spec.group";
+        errors.push(FieldError::invalid(&Path::of(&["metadata", "name"]), name, detail));
+    }
+    check_spec(definition, spec, &mut errors);
+    check_status(definition, &mut errors);
+    check_approval(definition, None, &mut errors);
+    check_preserve(spec, &mut errors);
+    errors
+}
+
+/// Every rule that a changed definition breaks.
+pub fn validate_update(new: &Value, old: &Value) -> FieldErrors {
+    let mut errors = FieldErrors::new();
+    let spec = new.get("spec").unwrap_or(&Value::Null);
+    check_spec(new, spec, &mut errors);
+    let always: [&[&str]; 2] = [&["spec", "group"], &["spec", "names", "plural"]];
+    let established: &[&[&str]] =
+        if is_established(old) { &[&["spec", "scope"], &["spec", "names", "kind"]] } else { &[] };
+    for path in established.iter().chain(&always) {
+        if new.str_at(path) != old.str_at(path) {
+            errors.push(FieldError::invalid(&Path::of(path), new.str_at(path), "field is immutable"));
+        }
+    }
+    check_status(new, &mut errors);
+    check_approval(new, Some(old), &mut errors);
+    if !old.get("spec").is_some_and(|spec| flag(spec, "preserveUnknownFields")) {
+        check_preserve(spec, &mut errors);
+    }
+    errors
+}
+
+fn check_spec(definition: &Value, spec: &Value, errors: &mut FieldErrors) {
+    let path = Path::new("spec");
+    check_group(spec.str_at(&["group"]), &path.child("group"), errors);
+    match spec.str_at(&["scope"]) {
+        "" => errors.push(FieldError::required(&path.child("scope"), "")),
+        "Cluster" | "Namespaced" => {}
+        other => {
+            errors.push(FieldError::not_supported(&path.child("scope"), other, &["Cluster", "Namespaced"]));
+        }
+    }
+    let versions = versions(definition);
+    let schemas: Vec<_> = versions.iter().map(|version| version.at(&["schema", "openAPIV3Schema"])).collect();
+    let versions_path = path.child("versions");
+    for (index, _) in schemas.iter().enumerate().filter(|(_, schema)| schema.is_none_or(Value::is_null)) {
+        let at = versions_path.index(index).child("schema").child("openAPIV3Schema");
+        errors.push(FieldError::required(&at, ""));
+    }
+    // Upstream moves a schema that all versions share to the top before it checks.
+    let shared =
+        schemas.first().copied().flatten().filter(|first| schemas.iter().all(|one| *one == Some(*first)));
+    let mut names = BTreeSet::new();
+    let (mut unique, mut storage) = (true, 0);
+    for (index, version) in versions.iter().enumerate() {
+        let at = versions_path.index(index);
+        let name = version.str_at(&["name"]);
+        storage += usize::from(flag(version, "storage"));
+        unique &= names.insert(name);
+        check_label(name, "", &at.child("name"), errors);
+        check_version(version, shared.is_none(), &at, errors);
+    }
+    let shown = || Shown::from(&Value::Array(versions.iter().map(summary).collect()));
+    if !unique {
+        errors.push(FieldError::invalid(&versions_path, shown(), "must contain unique version names"));
+    }
+    if storage != 1 {
+        let detail = "must have exactly one version marked as storage version";
+        errors.push(FieldError::invalid(&versions_path, shown(), detail));
+    }
+    for name in ["plural", "singular", "kind", "listKind"] {
+        if spec.str_at(&["names", name]).is_empty() {
+            errors.push(FieldError::required(&path.child("names").child(name), ""));
+        }
+    }
+    check_names(spec.get("names").unwrap_or(&Value::Null), &path.child("names"), errors);
+    if let Some(schema) = shared {
+        let has_status = versions.iter().any(has_status);
+        check_schema(schema, has_status, &path.child("validation"), errors);
+    }
+    check_conversion(spec.get("conversion").unwrap_or(&Value::Null), &path.child("conversion"), errors);
+}
+
+/// A version without its schema, which is too long for an error's text.
+fn summary(version: &Value) -> Value {
+    let mut version = version.clone();
+    version.remove(&["schema"]);
+    version
+}
+
+fn check_group(group: &str, path: &Path, errors: &mut FieldErrors) {
+    if group.is_empty() {
+        errors.push(FieldError::required(path, ""));
+        return;
+    }
+    let broken = is_dns1123_subdomain(group);
+    if !broken.is_empty() {
+        errors.push(FieldError::invalid(path, group, broken.join(",")));
+    } else if !group.contains('.') {
+        errors.push(FieldError::invalid(path, group, "should be a domain with at least one dot"));
+    }
+}
+
+fn check_label(name: &str, lead: &str, path: &Path, errors: &mut FieldErrors) {
+    let lowered = if lead.is_empty() { name.to_owned() } else { name.to_lowercase() };
+    let broken = is_dns1035_label(&lowered);
+    if !broken.is_empty() {
+        errors.push(FieldError::invalid(path, name, format!("{lead}{}", broken.join(","))));
+    }
+}
+
+fn check_names(names: &Value, path: &Path, errors: &mut FieldErrors) {
+    const MIXED: &str = "may have mixed case, but should otherwise match: ";
+    for (name, lead) in [("plural", ""), ("singular", ""), ("kind", MIXED), ("listKind", MIXED)] {
+        let value = names.str_at(&[name]);
+        if !value.is_empty() {
+            check_label(value, lead, &path.child(name), errors);
+        }
+    }
+    let list = |name| names.get(name).and_then(Value::as_array).unwrap_or_default().iter().enumerate();
+    for (index, name) in list("shortNames") {
+        check_label(name.as_str().unwrap_or_default(), "", &path.child("shortNames").index(index), errors);
+    }
+    let (kind, list_kind) = (names.str_at(&["kind"]), names.str_at(&["listKind"]));
+    if !kind.is_empty() && kind == list_kind {
+        let detail = "kind and listKind may not be the same";
+        errors.push(FieldError::invalid(&path.child("listKind"), list_kind, detail));
+    }
+    for (index, name) in list("categories") {
+        check_label(name.as_str().unwrap_or_default(), "", &path.child("categories").index(index), errors);
+    }
+}
+
+fn has_status(version: &Value) -> bool {
+    version.at(&["subresources", "status"]).is_some_and(|status| !status.is_null())
+}
+
+fn check_version(version: &Value, own_schema: bool, path: &Path, errors: &mut FieldErrors) {
+    let warning = version.get("deprecationWarning").and_then(Value::as_str);
+    if let Some(warning) = warning {
+        let at = path.child("deprecationWarning");
+        let detail = if !flag(version, "deprecated") {
+            Some("can only be set for deprecated versions")
+        } else if warning.len() > 256 {
+            Some("must be <= 256 characters long")
+        } else if warning.is_empty() {
+            Some("must not be an empty string")
+        } else {
+            None
+        };
+        errors.extend(detail.map(|detail| FieldError::invalid(&at, warning, detail)));
+    }
+    let schema = version.at(&["schema", "openAPIV3Schema"]).filter(|schema| !schema.is_null());
+    if let Some(schema) = schema.filter(|_| own_schema) {
+        check_schema(schema, has_status(version), &path.child("schema"), errors);
+    }
+    check_scale(version, path, errors);
+    let columns = version.get("additionalPrinterColumns").and_then(Value::as_array).unwrap_or_default();
+    for (index, column) in columns.iter().enumerate() {
+        check_column(column, &path.child("additionalPrinterColumns").index(index), errors);
+    }
+    if let Some(schema) = schema {
+        check_selectable(version, &Schema::parse(schema), &path.child("selectableFields"), errors);
+    }
+}
+
+fn check_schema(tree: &Value, has_status: bool, path: &Path, errors: &mut FieldErrors) {
+    let at = path.child("openAPIV3Schema");
+    let schema = Schema::parse(tree);
+    if has_status && schema.kind != "object" {
+        let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is \
+                      enabled";
+        errors.push(FieldError::invalid(&at.child("type"), &schema.kind, detail));
+    } else if has_status && !may_stand_at_root(&schema) {
+        let detail = format!(
+            "only [{ROOT_FIELDS}] fields are allowed at the root of the schema if the status subresource is enabled"
+        );
+        errors.push(FieldError::invalid(&at, Shown::verbatim("{}"), detail));
+    }
+    if schema.nullable {
+        errors.push(FieldError::forbidden(&at.child("nullable"), "nullable cannot be true at the root"));
+    }
+    let mut found = structural::validate(&schema, &at);
+    if found.is_empty() {
+        schema_rules::check_defaults(&schema, &at, &mut found);
+    }
+    errors.extend(found);
+    errors.extend(schema_rules::check(&schema, &at));
+}
+
+const ROOT_FIELDS: &str = "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength \
+                           MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties \
+                           ExternalDocs Example XPreserveUnknownFields XValidations";
+
+fn may_stand_at_root(schema: &Schema) -> bool {
+    let plain = schema.rules.as_ref().is_none_or(|rules| {
+        rules.values.is_none() && rules.min_properties.is_none() && rules.max_properties.is_none()
+    });
+    plain
+        && schema.nested().next().is_none()
+        && matches!(schema.additional, Additional::Absent)
+        && schema.default.is_none()
+        && !schema.nullable
+        && !schema.embedded_resource
+        && !schema.int_or_string
+        && schema.list_type.is_none()
+        && schema.map_type.is_none()
+        && schema.list_map_keys.is_empty()
+}
+
+fn check_scale(version: &Value, path: &Path, errors: &mut FieldErrors) {
+    let Some(scale) = version.at(&["subresources", "scale"]).filter(|scale| !scale.is_null()) else { return };
+    let path = path.child("subresources");
+    for (name, root, required) in [
+        ("specReplicasPath", "spec", true),
+        ("statusReplicasPath", "status", true),
+        ("labelSelectorPath", "status", false),
+    ] {
+        let at = path.child(&format!("scale.{name}"));
+        let value = scale.str_at(&[name]);
+        if value.is_empty() {
+            errors.extend(required.then(|| FieldError::required(&at, "")));
+        } else if !value.starts_with('.') {
+            errors.push(FieldError::invalid(&at, value, "must be a simple json path starting with ."));
+        } else if !value.starts_with(&format!(".{root}.")) && (required || !value.starts_with(".spec.")) {
+            let detail = if required {
+                format!("should be a json path under .{root}")
+            } else {
+                "should be a json path under either .spec or .status".to_owned()
+            };
+            errors.push(FieldError::invalid(&at, value, detail));
+        }
+    }
+}
+
+fn check_column(column: &Value, path: &Path, errors: &mut FieldErrors) {
+    let text = |name: &str| column.str_at(&[name]);
+    if text("name").is_empty() {
+        errors.push(FieldError::required(&path.child("name"), ""));
+    }
+    let types = format!("must be one of {}", COLUMN_TYPES.join(","));
+    match text("type") {
+        "" => errors.push(FieldError::required(&path.child("type"), types)),
+        kind if COLUMN_TYPES.contains(&kind) => {}
+        kind => errors.push(FieldError::invalid(&path.child("type"), kind, types)),
+    }
+    let format = text("format");
+    if !format.is_empty() && !COLUMN_FORMATS.contains(&format) {
+        let detail = format!("must be one of {}", COLUMN_FORMATS.join(","));
+        errors.push(FieldError::invalid(&path.child("format"), format, detail));
+    }
+    let at = path.child("JSONPath");
+    match text("jsonPath") {
+        "" => errors.push(FieldError::required(&at, "")),
+        path if path.starts_with('.') => {}
+        path => errors.push(FieldError::invalid(&at, path, "must be a simple json path starting with .")),
+    }
+}
+
+fn check_selectable(version: &Value, schema: &Schema, path: &Path, errors: &mut FieldErrors) {
+    let fields = version.get("selectableFields").and_then(Value::as_array).unwrap_or_default();
+    let mut seen = BTreeSet::new();
+    for (index, field) in fields.iter().enumerate() {
+        let at = path.index(index).child("jsonPath");
+        let json_path = field.str_at(&["jsonPath"]);
+        if json_path.is_empty() {
+            errors.push(FieldError::required(&at, ""));
+            continue;
+        }
+        let names = json_path.strip_prefix('.').map(|names| names.split('.').collect::<Vec<_>>());
+        let found = names
+            .as_ref()
+            .and_then(|names| names.iter().try_fold(schema, |schema, name| schema.property(name)));
+        let Some(found) = found else {
+            let detail = "is an invalid path: does not refer to a valid field";
+            errors.push(FieldError::invalid(&at, json_path, detail));
+            continue;
+        };
+        if names.is_some_and(|names| names.first() == Some(&"metadata")) {
+            errors.push(FieldError::invalid(&at, json_path, "must not point to fields in metadata"));
+        }
+        if !matches!(found.kind.as_str(), "string" | "boolean" | "integer") {
+            let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings \
+                          with formats are allowed.";
+            errors.push(FieldError::invalid(&at, json_path, detail));
+        }
+        if !seen.insert(json_path) {
+            errors.push(FieldError::duplicate(&at, json_path));
+        }
+    }
+    if SELECTABLE_FIELDS < seen.len() {
+        errors.push(FieldError::too_many(path, seen.len(), SELECTABLE_FIELDS));
+    }
+}
+
+fn check_conversion(conversion: &Value, path: &Path, errors: &mut FieldErrors) {
+    let client = conversion.at(&["webhook", "clientConfig"]).filter(|client| !client.is_null());
+    let reviews =
+        conversion.at(&["webhook", "conversionReviewVersions"]).and_then(Value::as_array).unwrap_or_default();
+    let client_path = path.child("webhookClientConfig");
+    match conversion.str_at(&["strategy"]) {
+        "" => errors.push(FieldError::required(&path.child("strategy"), "")),
+        "Webhook" => {
+            match client {
+                None => errors
+                    .push(FieldError::required(&client_path, "required when strategy is set to Webhook")),
+                Some(client) => {
+                    let is_there = |name| client.get(name).is_some_and(|value| !value.is_null());
+                    if is_there("url") == is_there("service") {
+                        let detail = "exactly one of url or service is required";
+                        errors.push(FieldError::required(&client_path, detail));
+                    }
+                }
+            }
+            if reviews.is_empty() {
+                errors.push(FieldError::required(&path.child("conversionReviewVersions"), ""));
+            }
+            return;
+        }
+        "None" => {}
+        other => {
+            errors.push(FieldError::not_supported(&path.child("strategy"), other, &["None", "Webhook"]));
+        }
+    }
+    let detail = "should not be set when strategy is not set to Webhook";
+    if client.is_some() {
+        errors.push(FieldError::forbidden(&client_path, detail));
+    }
+    if !reviews.is_empty() {
+        errors.push(FieldError::forbidden(&path.child("conversionReviewVersions"), detail));
+    }
+}
+
+fn check_status(definition: &Value, errors: &mut FieldErrors) {
+    let path = Path::new("status");
+    if let Some(names) = definition.at(&["status", "acceptedNames"]) {
+        check_names(names, &path.child("acceptedNames"), errors);
+    }
+    let at = path.child("storedVersions");
+    let stored = definition.at(&["status", "storedVersions"]).cloned().unwrap_or_default();
+    let Some(stored_versions) = stored.as_array().filter(|stored| !stored.is_empty()) else {
+        errors.push(FieldError::invalid(&at, &stored, "must have at least one stored version"));
+        return;
+    };
+    let names: Vec<_> = versions(definition).iter().map(|version| version.str_at(&["name"])).collect();
+    for version in versions(definition).iter().filter(|version| flag(version, "storage")) {
+        let name = version.str_at(&["name"]);
+        if !stored_versions.iter().any(|stored| stored.as_str() == Some(name)) {
+            errors.push(FieldError::invalid(&at, &stored, format!("must have the storage version {name}")));
+        }
+    }
+    for (index, version) in stored_versions.iter().enumerate() {
+        let version = version.as_str().unwrap_or_default();
+        if !names.contains(&version) {
+            let detail = format!(
+                "missing from spec.versions; {version} was previously a storage version, and must remain in \
+                 spec.versions until a storage migration ensures no data remains persisted in {version} and removes \
+                 {version} from status.storedVersions"
+            );
+            errors.push(FieldError::invalid(&at.index(index), version, detail));
+        }
+    }
+}
+
+#[derive(PartialEq)]
+enum Approval<'a> {
+    Missing,
+    Invalid(&'a str),
+    Given,
+}
+
+fn approval(definition: &Value) -> Approval<'_> {
+    match definition.str_at(&["metadata", "annotations", APPROVED]) {
+        "" => Approval::Missing,
+        text if text.starts_with("unapproved") => Approval::Given,
+        text => match text.split_once("://") {
+            Some((scheme, rest)) if !scheme.is_empty() && !rest.is_empty() && !rest.starts_with('/') => {
+                Approval::Given
+            }
+            _ => Approval::Invalid(text),
+        },
+    }
+}
+
+fn check_approval(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
+    let group = new.str_at(&["spec", "group"]);
+    let protected = ["k8s.io", "kubernetes.io"]
+        .iter()
+        .any(|own| group == *own || group.strip_suffix(own).is_some_and(|rest| rest.ends_with('.')));
+    let approval = approval(new);
+    let unchanged = old
+        .is_some_and(|old| std::mem::discriminant(&self::approval(old)) == std::mem::discriminant(&approval));
+    if !protected || unchanged {
+        return;
+    }
+    let at = Path::of(&["metadata", "annotations"]).key(APPROVED);
+    let lead = format!("protected groups must have approval annotation \"{APPROVED}\"");
+    let see = "see https://github.com/kubernetes/enhancements/pull/1111";
+    match approval {
+        Approval::Missing => errors.push(FieldError::required(&at, format!("{lead}, {see}"))),
+        Approval::Invalid(text) => {
+            let detail = format!("{lead} with either a URL or a reason starting with \"unapproved\", {see}");
+            errors.push(FieldError::invalid(&at, text, detail));
+        }
+        Approval::Given => {}
+    }
+}
+
+fn check_preserve(spec: &Value, errors: &mut FieldErrors) {
+    if flag(spec, "preserveUnknownFields") {
+        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
+                      spec.versions[*].schema instead";
+        errors.push(FieldError::invalid(&Path::of(&["spec", "preserveUnknownFields"]), true, detail));
+    }
+}

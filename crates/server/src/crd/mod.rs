@@ -1,0 +1,28 @@
+//! CustomResourceDefinitions and what they do to custom resources.
+//!
+//! Everything here is a pure function of trees: a definition is checked and read once
+//! ([`definition`], [`schema`]), then each object of it is pruned, defaulted, validated,
+//! converted and printed by that. The order for a write is: [`prune`], [`defaults`], the
+//! rules of [`resource`], [`validate`], [`list_type`].
+//!
+//! Absent on purpose: requests, storage, and evaluation of `x-kubernetes-validations`
+//! (they are kept, and are another module's).
+
+pub mod columns;
+pub mod conditions;
+pub mod defaults;
+pub mod definition;
+mod formats;
+pub mod list_type;
+mod pattern;
+pub mod prune;
+pub mod resource;
+pub mod schema;
+mod schema_rules;
+mod structural;
+pub mod validate;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,282 @@
+//! Definitions: defaults, rules, names.
+
+use coffer_types::Value;
+
+use crate::crd::conditions::{Taken, accept_names, establish, is_established, is_served};
+use crate::crd::definition::{apply_defaults, prepare_create, prepare_update, validate, validate_update};
+use crate::crd::testing::{json, texts, tree};
+
+const NOW: &str = "2026-11-30T07:36:25Z";
+
+/// A good definition, shaped like those of an operator: two versions, one of them served.
+fn good() -> Value {
+    let mut definition = tree(
+        r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+        "metadata":{"name":"pandas.bears.example"},
+        "spec":{"group":"bears.example","scope":"Namespaced",
+          "names":{"plural":"pandas","kind":"Panda","shortNames":["pd"],"categories":["bears"]},
+          "versions":[
+            {"name":"v1","served":true,"storage":true,"subresources":{"status":{}},
+             "additionalPrinterColumns":[{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}],
+             "selectableFields":[{"jsonPath":".spec.name"}],
+             "schema":{"openAPIV3Schema":{"type":"object","description":"A panda.","properties":{
+               "apiVersion":{"type":"string"},"kind":{"type":"string"},"metadata":{"type":"object"},
+               "spec":{"type":"object","required":["name"],"properties":{"name":{"type":"string","minLength":1},
+                 "interval":{"type":"string","default":"1h"},
+                 "port":{"x-kubernetes-int-or-string":true,"anyOf":[{"type":"integer"},{"type":"string"}]},
+                 "data":{"type":"array","x-kubernetes-list-type":"atomic","items":{"type":"object","properties":{"k":{"type":"string"}}}},
+                 "free":{"x-kubernetes-preserve-unknown-fields":true}},
+                 "x-kubernetes-validations":[{"rule":"has(self.name)","message":"a name"}]},
+               "status":{"type":"object"}}}}},
+            {"name":"v1beta1","served":false,"storage":false,"subresources":{"status":{}},
+             "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}"#,
+    );
+    prepare_create(&mut definition);
+    definition
+}
+
+fn changed(change: impl FnOnce(&mut Value)) -> Value {
+    let mut definition = good();
+    change(&mut definition);
+    definition
+}
+
+fn version(definition: &mut Value, index: usize) -> &mut Value {
+    let versions = definition.get_mut("spec").and_then(|spec| spec.get_mut("versions"));
+    &mut versions.and_then(Value::as_array_mut).expect("a list")[index]
+}
+
+#[test]
+fn a_definition_is_completed() {
+    let definition = good();
+    assert_eq!(definition.str_at(&["spec", "names", "singular"]), "panda");
+    assert_eq!(definition.str_at(&["spec", "names", "listKind"]), "PandaList");
+    assert_eq!(json(definition.at(&["spec", "conversion"]).expect("a default")), r#"{"strategy":"None"}"#);
+    assert_eq!(json(definition.at(&["status", "storedVersions"]).expect("a default")), r#"["v1"]"#);
+    let mut webhook = tree(
+        r#"{"spec":{"names":{},"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"name":"a"}}}}}}"#,
+    );
+    apply_defaults(&mut webhook);
+    assert_eq!(
+        json(webhook.at(&["spec", "conversion", "webhook"]).expect("kept")),
+        r#"{"clientConfig":{"service":{"name":"a","port":443}}}"#
+    );
+}
+
+#[test]
+fn rules() {
+    let check = |change: fn(&mut Value), expected: &[&str]| {
+        assert_eq!(texts(&validate(&changed(change))), expected);
+    };
+    check(|_| {}, &[]);
+    check(
+        |d| d.set(&["metadata", "name"], "x"),
+        &["metadata.name: Invalid value: \"x\": must be spec.names.plural+\".\"+spec.group"],
+    );
+    check(
+        |d| {
+            d.set(&["metadata", "name"], "pandas.bears");
+            d.set(&["spec", "group"], "bears");
+        },
+        &["spec.group: Invalid value: \"bears\": should be a domain with at least one dot"],
+    );
+    check(
+        |d| d.set(&["spec", "scope"], "World"),
+        &["spec.scope: Unsupported value: \"World\": supported values: \"Cluster\", \"Namespaced\""],
+    );
+    check(
+        |d| d.set(&["spec", "names", "listKind"], "Panda"),
+        &["spec.names.listKind: Invalid value: \"Panda\": kind and listKind may not be the same"],
+    );
+    check(
+        |d| drop(version(d, 1).remove(&["schema"])),
+        &["spec.versions[1].schema.openAPIV3Schema: Required value"],
+    );
+    check(
+        |d| d.set(&["spec", "preserveUnknownFields"], true),
+        &[
+            "spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
+        ],
+    );
+    check(
+        |d| d.set(&["spec", "conversion", "strategy"], "Magic"),
+        &["spec.conversion.strategy: Unsupported value: \"Magic\": supported values: \"None\", \"Webhook\""],
+    );
+    check(
+        |d| d.set(&["spec", "conversion", "strategy"], "Webhook"),
+        &[
+            "spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook",
+            "spec.conversion.conversionReviewVersions: Required value",
+        ],
+    );
+    check(
+        |d| version(d, 0).set(&["schema", "openAPIV3Schema", "type"], "string"),
+        &[
+            "spec.versions[0].schema.openAPIV3Schema.type: Invalid value: \"string\": only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled",
+            "spec.versions[0].schema.openAPIV3Schema.type: Invalid value: \"string\": must be object at the root",
+        ],
+    );
+    check(
+        |d| {
+            version(d, 0)
+                .set(&["schema", "openAPIV3Schema", "properties", "spec", "properties", "name", "type"], "")
+        },
+        &[
+            "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[name].type: Required value: must not be empty for specified object fields",
+            "spec.versions[0].selectableFields[0].jsonPath: Invalid value: \".spec.name\": must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.",
+        ],
+    );
+    check(
+        |d| {
+            version(d, 0)
+                .set(&["selectableFields"], Value::Array(vec![Value::from([("jsonPath", ".metadata.name")])]))
+        },
+        &[
+            "spec.versions[0].selectableFields[0].jsonPath: Invalid value: \".metadata.name\": is an invalid path: does not refer to a valid field",
+        ],
+    );
+    check(
+        |d| {
+            version(d, 0).set(
+                &["additionalPrinterColumns"],
+                Value::Array(vec![Value::from([("name", "A"), ("type", "text"), ("jsonPath", "a")])]),
+            )
+        },
+        &[
+            "spec.versions[0].additionalPrinterColumns[0].type: Invalid value: \"text\": must be one of boolean,date,integer,number,string",
+            "spec.versions[0].additionalPrinterColumns[0].JSONPath: Invalid value: \"a\": must be a simple json path starting with .",
+        ],
+    );
+    check(
+        |d| {
+            d.set(&["spec", "group"], "bears.k8s.io");
+            d.set(&["metadata", "name"], "pandas.bears.k8s.io");
+        },
+        &[
+            "metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups must have approval annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111",
+        ],
+    );
+}
+
+#[test]
+fn exactly_one_version_is_stored() {
+    let none = changed(|d| version(d, 0).set(&["storage"], false));
+    let found = texts(&validate(&none));
+    assert!(found[0].ends_with("must have exactly one version marked as storage version"), "{found:?}");
+    let same = changed(|d| version(d, 1).set(&["name"], "v1"));
+    let found = texts(&validate(&same));
+    assert!(found[0].ends_with("must contain unique version names"), "{found:?}");
+}
+
+#[test]
+fn a_schema_that_all_versions_share_is_named_at_the_top() {
+    let definition = changed(|d| {
+        version(d, 0).remove(&["selectableFields"]);
+        for index in 0..2 {
+            version(d, index)
+                .set(&["schema", "openAPIV3Schema"], tree(r#"{"type":"object","properties":{"spec":{}}}"#));
+        }
+    });
+    assert_eq!(
+        texts(&validate(&definition)),
+        [
+            "spec.validation.openAPIV3Schema.properties[spec].type: Required value: must not be empty for specified object fields"
+        ]
+    );
+}
+
+#[test]
+fn what_may_not_change() {
+    let mut old = good();
+    let check = |old: &Value, change: fn(&mut Value), expected: &[&str]| {
+        let mut new = old.clone();
+        change(&mut new);
+        prepare_update(&mut new, old);
+        assert_eq!(texts(&validate_update(&new, old)), expected);
+    };
+    check(&old, |d| d.set(&["spec", "scope"], "Cluster"), &[]);
+    check(
+        &old,
+        |d| d.set(&["spec", "names", "plural"], "bears"),
+        &["spec.names.plural: Invalid value: \"bears\": field is immutable"],
+    );
+    accept_names(&mut old, &Taken::default(), NOW);
+    establish(&mut old, NOW);
+    check(
+        &old,
+        |d| d.set(&["spec", "scope"], "Cluster"),
+        &["spec.scope: Invalid value: \"Cluster\": field is immutable"],
+    );
+    check(
+        &old,
+        |d| d.set(&["spec", "names", "kind"], "Bear"),
+        &["spec.names.kind: Invalid value: \"Bear\": field is immutable"],
+    );
+    check(
+        &old,
+        |d| {
+            version(d, 0).set(&["name"], "v2");
+        },
+        &[
+            "status.storedVersions[0]: Invalid value: \"v1\": missing from spec.versions; v1 was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in v1 and removes v1 from status.storedVersions",
+        ],
+    );
+    let mut moved = old.clone();
+    version(&mut moved, 0).set(&["storage"], false);
+    version(&mut moved, 1).set(&["storage"], true);
+    prepare_update(&mut moved, &old);
+    assert_eq!(json(moved.at(&["status", "storedVersions"]).expect("kept")), r#"["v1","v1beta1"]"#);
+    assert_eq!(moved.at(&["metadata", "generation"]), Some(&Value::Int(2)));
+}
+
+#[test]
+fn names_are_given_once() {
+    let mut first = good();
+    assert!(!is_served(&first));
+    assert!(accept_names(&mut first, &Taken::default(), NOW));
+    assert!(is_served(&first) && !is_established(&first));
+    assert!(!accept_names(&mut first, &Taken::default(), "2026-11-30T08:00:00Z"), "nothing new to say");
+    assert!(establish(&mut first, NOW) && is_established(&first));
+    assert!(!establish(&mut first, NOW));
+    let conditions = json(first.at(&["status", "conditions"]).expect("set"));
+    assert_eq!(
+        conditions,
+        format!(
+            r#"[{{"lastTransitionTime":"{NOW}","message":"no conflicts found","reason":"NoConflicts","status":"True","type":"NamesAccepted"}},{{"lastTransitionTime":"{NOW}","message":"the initial names have been accepted","reason":"InitialNamesAccepted","status":"True","type":"Established"}}]"#
+        )
+    );
+
+    // Another definition of the group wants the same short name and kind.
+    let mut second = changed(|d| {
+        d.set(&["spec", "names", "plural"], "grizzlies");
+        d.set(&["spec", "names", "singular"], "grizzly");
+    });
+    accept_names(&mut second, &Taken::by([&first]), NOW);
+    assert!(!is_served(&second));
+    assert!(!establish(&mut second, NOW));
+    let conditions = second.at(&["status", "conditions"]).and_then(Value::as_array).expect("set");
+    let told: Vec<_> = conditions
+        .iter()
+        .map(|one| (one.str_at(&["status"]), one.str_at(&["reason"]), one.str_at(&["message"])))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("False", "ListKindConflict", "\"PandaList\" is already in use"),
+            ("False", "NotAccepted", "not all names are accepted")
+        ]
+    );
+    assert_eq!(
+        json(second.at(&["status", "acceptedNames"]).expect("set")),
+        r#"{"categories":["bears"],"plural":"grizzlies","singular":"grizzly"}"#
+    );
+
+    // Once the first one is gone, the second gets everything.
+    accept_names(&mut second, &Taken::default(), NOW);
+    assert!(is_served(&second));
+    // Names that are its own are no conflict, and an established definition stays so.
+    assert!(!accept_names(&mut first, &Taken::default(), NOW));
+    first.set(&["spec", "names", "shortNames"], Value::Array(vec!["pd".into(), "grizzly".into()]));
+    accept_names(&mut first, &Taken::by([&second]), NOW);
+    assert!(is_established(&first) && is_served(&first));
+}

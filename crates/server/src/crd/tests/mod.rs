@@ -1,0 +1,6 @@
+//! The steps of a write, one table each. Texts are those of kube-apiserver.
+
+mod definitions;
+mod objects;
+mod schemas;
+mod values;

@@ -1,0 +1,231 @@
+//! Validation of values.
+
+use crate::crd::list_type;
+use crate::crd::testing::{schema, texts, tree};
+use crate::crd::validate::{validate, validate_status};
+
+/// Holds `{"x": value}` against a schema whose field `x` is `rules`.
+fn check(rules: &str, value: &str, expected: &[&str]) {
+    let schema = schema(&format!(r#"{{"type":"object","properties":{{"x":{rules}}}}}"#));
+    let found = texts(&validate(&tree(&format!(r#"{{"x":{value}}}"#)), &schema));
+    assert_eq!(found, expected, "{rules} {value}");
+}
+
+#[test]
+fn types() {
+    let wrong = |of: &str, found: &str| {
+        format!("x: Invalid value: \"{found}\": x in body must be of type {of}: \"{found}\"")
+    };
+    let kinds = [
+        ("string", r#""a""#),
+        ("integer", "1"),
+        ("number", "1.5"),
+        ("boolean", "true"),
+        ("array", "[]"),
+        ("object", "{}"),
+    ];
+    for (of, _) in kinds {
+        let items = if of == "array" { r#","items":{"type":"string"}"# } else { "" };
+        for (found, value) in kinds {
+            let rules = format!(r#"{{"type":"{of}"{items}}}"#);
+            if of == found || (of == "number" && found == "integer") {
+                check(&rules, value, &[]);
+            } else {
+                check(&rules, value, &[&wrong(of, found)]);
+            }
+        }
+    }
+    check(r#"{"type":"integer"}"#, "2.0", &[]);
+    check(r#"{"type":"string"}"#, "null", &[&wrong("string", "null")]);
+    check(r#"{"type":"string","nullable":true}"#, "null", &[]);
+    check("{}", r#"{"anything":[1,null]}"#, &[]);
+}
+
+#[test]
+fn int_or_string() {
+    let rules = r#"{"x-kubernetes-int-or-string":true,"anyOf":[{"type":"integer"},{"type":"string"}]}"#;
+    check(rules, "1", &[]);
+    check(rules, r#""10%""#, &[]);
+    check(
+        r#"{"x-kubernetes-int-or-string":true}"#,
+        "true",
+        &["x: Invalid value: \"boolean\": x in body must be of type integer,string: \"boolean\""],
+    );
+}
+
+#[test]
+fn text() {
+    check(
+        r#"{"type":"string","minLength":2}"#,
+        r#""a""#,
+        &["x: Invalid value: \"a\": x in body should be at least 2 chars long"],
+    );
+    check(r#"{"type":"string","minLength":2}"#, r#""éé""#, &[]);
+    check(r#"{"type":"string","maxLength":2}"#, r#""abc""#, &["x: Too long: may not be more than 2 bytes"]);
+    check(
+        r#"{"type":"string","pattern":"^[a-z]+$"}"#,
+        r#""A""#,
+        &["x: Invalid value: \"A\": x in body should match '^[a-z]+$'"],
+    );
+    check(
+        r#"{"type":"string","enum":["a","b"]}"#,
+        r#""c""#,
+        &["x: Unsupported value: \"c\": supported values: \"a\", \"b\""],
+    );
+    check(r#"{"type":"string","enum":["a","b"]}"#, r#""b""#, &[]);
+    check(
+        r#"{"type":"string","format":"date-time"}"#,
+        r#""soon""#,
+        &["x: Invalid value: \"soon\": x in body must be of type date-time: \"soon\""],
+    );
+    check(r#"{"type":"string","format":"no-such-format"}"#, r#""soon""#, &[]);
+}
+
+#[test]
+fn numbers() {
+    check(
+        r#"{"type":"integer","minimum":1}"#,
+        "0",
+        &["x: Invalid value: 0: x in body should be greater than or equal to 1"],
+    );
+    check(
+        r#"{"type":"integer","minimum":1,"exclusiveMinimum":true}"#,
+        "1",
+        &["x: Invalid value: 1: x in body should be greater than 1"],
+    );
+    check(
+        r#"{"type":"integer","maximum":8192}"#,
+        "8193",
+        &["x: Invalid value: 8193: x in body should be less than or equal to 8192"],
+    );
+    check(
+        r#"{"type":"number","maximum":1.5,"exclusiveMaximum":true}"#,
+        "1.5",
+        &["x: Invalid value: 1.5: x in body should be less than 1.5"],
+    );
+    check(
+        r#"{"type":"integer","multipleOf":3}"#,
+        "4",
+        &["x: Invalid value: 4: x in body should be a multiple of 3"],
+    );
+    check(
+        r#"{"type":"integer","enum":[1,2]}"#,
+        "3",
+        &["x: Unsupported value: 3: supported values: \"1\", \"2\""],
+    );
+    check(r#"{"type":"integer","minimum":1,"maximum":3,"multipleOf":1}"#, "2", &[]);
+}
+
+#[test]
+fn lists_and_objects() {
+    let list = |rules: &str| format!(r#"{{"type":"array","items":{{"type":"string"}}{rules}}}"#);
+    check(&list(r#","minItems":1"#), "[]", &["x: Invalid value: 0: x in body should have at least 1 items"]);
+    check(&list(r#","maxItems":2"#), r#"["a","b","c"]"#, &["x: Too many: 3: must have at most 2 items"]);
+    check(
+        &list(""),
+        r#"["a",1]"#,
+        &["x[1]: Invalid value: \"integer\": x[1] in body must be of type string: \"integer\""],
+    );
+    let object = r#"{"type":"object","required":["a","b"],"properties":{"a":{"type":"string"},"b":{"type":"object","required":["c"]}}}"#;
+    check(object, r#"{"a":"1"}"#, &["x.b: Required value"]);
+    check(object, r#"{"a":"1","b":{}}"#, &["x.b.c: Required value"]);
+    check(
+        r#"{"type":"object","minProperties":1}"#,
+        "{}",
+        &["x: Invalid value: 0: x in body should have at least 1 properties"],
+    );
+    check(
+        r#"{"type":"object","maxProperties":1,"additionalProperties":{"type":"string"}}"#,
+        r#"{"a":"1","b":2}"#,
+        &[
+            "x: Too many: 2: must have at most 1 item",
+            "x.b: Invalid value: \"integer\": x.b in body must be of type string: \"integer\"",
+        ],
+    );
+}
+
+#[test]
+fn composed() {
+    let required = |name: &str| format!(r#"{{"required":["{name}"]}}"#);
+    let (a, b) = (required("a"), required("b"));
+    let one_of = format!(r#"{{"type":"object","oneOf":[{a},{b}]}}"#);
+    check(&one_of, r#"{"a":1}"#, &[]);
+    check(
+        &one_of,
+        "{}",
+        &[
+            "<nil>: Invalid value: \"\": \"x\" must validate one and only one schema (oneOf). Found none valid",
+            "x.a: Required value",
+        ],
+    );
+    check(
+        &one_of,
+        r#"{"a":1,"b":1}"#,
+        &[
+            "<nil>: Invalid value: \"\": \"x\" must validate one and only one schema (oneOf). Found 2 valid alternatives",
+        ],
+    );
+    let any_of = format!(r#"{{"type":"object","anyOf":[{a},{b}]}}"#);
+    check(&any_of, r#"{"b":1}"#, &[]);
+    check(
+        &any_of,
+        "{}",
+        &[
+            "<nil>: Invalid value: \"\": \"x\" must validate at least one schema (anyOf)",
+            "x.a: Required value",
+        ],
+    );
+    let all_of = format!(r#"{{"type":"object","allOf":[{a},{b}]}}"#);
+    check(&all_of, r#"{"a":1,"b":1}"#, &[]);
+    check(
+        &all_of,
+        r#"{"a":1}"#,
+        &["x.b: Required value", "<nil>: Invalid value: \"\": \"x\" must validate all the schemas (allOf)"],
+    );
+    check(
+        &format!(r#"{{"type":"object","not":{a}}}"#),
+        r#"{"a":1}"#,
+        &["<nil>: Invalid value: \"\": \"x\" must not validate the schema (not)"],
+    );
+}
+
+#[test]
+fn metadata_is_checked_for_its_name_only() {
+    let schema = schema(
+        r#"{"type":"object","properties":{"metadata":{"type":"object","properties":{"name":{"type":"string","maxLength":3}}}}}"#,
+    );
+    let object = tree(r#"{"metadata":{"name":"abcd","labels":{"a":"b"}}}"#);
+    assert_eq!(texts(&validate(&object, &schema)), ["metadata.name: Too long: may not be more than 3 bytes"]);
+}
+
+#[test]
+fn a_status_is_named_from_the_status_on() {
+    let schema =
+        schema(r#"{"type":"object","required":["phase"],"properties":{"count":{"type":"integer"}}}"#);
+    assert_eq!(
+        texts(&validate_status(&tree(r#"{"count":"1"}"#), &schema)),
+        [
+            "status.phase: Required value",
+            "status.count: Invalid value: \"string\": count in body must be of type integer: \"string\""
+        ]
+    );
+}
+
+#[test]
+fn sets_and_maps() {
+    let check = |rules: &str, value: &str, expected: &[&str]| {
+        let schema = schema(&format!(r#"{{"type":"object","properties":{{"x":{rules}}}}}"#));
+        assert_eq!(texts(&list_type::validate(&tree(&format!(r#"{{"x":{value}}}"#)), &schema)), expected);
+    };
+    let set = r#"{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}"#;
+    check(set, r#"["a","b"]"#, &[]);
+    check(set, r#"["a","b","a"]"#, &["x[2]: Duplicate value: \"a\""]);
+    let map = r#"{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{"type":"object","properties":{"name":{"type":"string"},"value":{"type":"string"}}}}"#;
+    check(map, r#"[{"name":"a","value":"1"},{"name":"b","value":"1"}]"#, &[]);
+    check(
+        map,
+        r#"[{"name":"a","value":"1"},{"name":"a","value":"2"}]"#,
+        &["x[1]: Duplicate value: {\"name\":\"a\"}"],
+    );
+    check(r#"{"type":"array","items":{"type":"string"}}"#, r#"["a","a"]"#, &[]);
+}

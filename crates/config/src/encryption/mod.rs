@@ -14,7 +14,8 @@ pub use build::Transformers;
 pub use generate::generate;
 pub use resource::GroupResource;
 
-use coffer_types::{SecretBytes, Value};
+use coffer_types::SecretBytes;
+use coffer_types::codec::{json, yaml};
 
 use crate::{ConfigError, Problem};
 
@@ -89,16 +90,22 @@ pub enum Reload {
     Automatic,
 }
 
-/// A configuration from a tree that a parser made; `duplicates` are the parser's texts
-/// about fields that are there twice.
-pub fn from_value(
-    file: &str,
-    tree: &Value,
-    duplicates: Vec<String>,
-    reload: Reload,
-) -> Result<EncryptionConfiguration, ConfigError> {
+/// A configuration from the bytes of a file, which holds JSON or YAML. `file` is what errors call it.
+///
+/// Of several YAML documents only the first counts, as upstream reads it.
+pub fn parse(file: &str, bytes: &[u8], reload: Reload) -> Result<EncryptionConfiguration, ConfigError> {
     let refused = |problem| ConfigError { file: file.to_owned(), problem };
-    let config = decode::decode(tree, duplicates).map_err(refused)?;
+    if bytes.is_empty() {
+        return Err(refused(Problem::Empty));
+    }
+    let decoded = if bytes.trim_ascii_start().starts_with(b"{") {
+        json::decode_untyped(bytes)
+            .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))
+    } else {
+        yaml::decode_untyped(bytes).map_err(|error| error.to_string())
+    };
+    let decoded = decoded.map_err(|text| refused(Problem::Decode(text)))?;
+    let config = decode::decode(&decoded.object, decoded.strict_errors).map_err(refused)?;
     let errors = validate::validate(&config, reload);
     if errors.is_empty() { Ok(config) } else { Err(refused(Problem::Invalid(errors))) }
 }

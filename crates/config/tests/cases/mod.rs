@@ -54,6 +54,7 @@ pub(crate) fn all() -> Vec<Case> {
     cases.extend(keys());
     cases.extend(kms());
     cases.extend(masking());
+    cases.extend(yaml());
     cases
 }
 
@@ -74,6 +75,7 @@ fn kinds() -> Vec<Case> {
         ..case(name, config.to_owned(), DECODING, &format!("Object '{what}' is missing in 'REDACTED'"))
     };
     vec![
+        case("JSON that ends too early", r#"{"apiVersion":"apiserver.config.k8s.io/v1","#.to_owned(), DECODING, "couldn't get version/kind; json parse error: unexpected end of JSON input"),
         case("empty", String::new(), PARSING, "error while loading file: encryption provider configuration file \"encryption.yaml\" is empty"),
         redacted("null", "null", "Kind"),
         redacted("no kind, with a key inside", &format!(r#"{{"apiVersion":"v1","secret":"{KEY}"}}"#), "Kind"),
@@ -292,6 +294,12 @@ fn strictness() -> Vec<Case> {
                 r#","a":1,"b":2,"resources":[{{"providers":[{{"aesgcm":{{"keys":[{{"name":"a","secret":"{KEY}","x":1}}],"z":1}}}}],"resources":["secrets"]}}]"#
             )),
             &["a", "b", "resources[0].providers[0].aesgcm.keys[0].x", "resources[0].providers[0].aesgcm.z"],
+        ),
+        case(
+            "repeated fields of JSON",
+            providers(r#"[{"identity":{},"identity":{}}]"#),
+            DECODING,
+            "strict decoding error: duplicate field \"resources[0].providers[0].identity\"",
         ),
         unknown("names are case-sensitive", file(r#","Resources":[]"#), &["Resources"]),
         unknown("no metadata", file(r#","metadata":{},"resources":[]"#), &["metadata"]),
@@ -609,6 +617,63 @@ fn kms() -> Vec<Case> {
             "cache switched off keeps the rules",
             providers(r#"[{"kms":{"name":"a:b","endpoint":"unix:///a","cachesize":-1}}]"#),
         ),
+    ]
+}
+
+/// What only YAML can say.
+fn yaml() -> Vec<Case> {
+    let head = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\n";
+    let rule = "resources:\n- resources: [secrets]\n  providers:\n";
+    let repeated = |name, text: String, line: usize, key: &str| {
+        let expected = format!(
+            "strict decoding error: yaml: unmarshal errors:\n  line {line}: key \"{key}\" already set in map"
+        );
+        case(name, text, DECODING, &expected)
+    };
+    vec![
+        case(
+            "block style",
+            format!(
+                "{head}{rule}  - aescbc:\n      keys:\n      - name: key1\n        secret: {KEY}\n  - identity: {{}}\n"
+            ),
+            "",
+            "",
+        ),
+        case(
+            "a comment and a document start",
+            format!("# for the cluster\n---\n{head}{rule}  - identity: {{}}\n"),
+            "",
+            "",
+        ),
+        case(
+            "only the first document counts",
+            format!("{head}{rule}  - identity: {{}}\n---\nfoo: bar\n"),
+            "",
+            "",
+        ),
+        repeated("repeated field", format!("{head}resources: []\nresources: []\n"), 4, "resources"),
+        repeated(
+            "repeated name of a key",
+            format!("{head}{rule}  - aesgcm: {{keys: [{{name: a, name: b, secret: {KEY}}}]}}\n"),
+            6,
+            "name",
+        ),
+        case(
+            "a number where text is wanted",
+            format!("{head}{rule}  - aesgcm: {{keys: [{{name: 1, secret: {KEY}}}]}}\n"),
+            DECODING,
+            "json: cannot unmarshal number into Go struct field Key.resources.providers.aesgcm.keys.name of type string",
+        ),
+        case(
+            "yes is a flag",
+            format!("{head}{rule}  - aesgcm: {{keys: [{{name: yes, secret: {KEY}}}]}}\n"),
+            DECODING,
+            "json: cannot unmarshal bool into Go struct field Key.resources.providers.aesgcm.keys.name of type string",
+        ),
+        Case {
+            differs: true,
+            ..case("blank", "\n".to_owned(), DECODING, "Object 'Kind' is missing in 'REDACTED'")
+        },
     ]
 }
 

@@ -120,6 +120,19 @@ fn a_generated_configuration() {
     );
 }
 
+/// The text is YAML that our own loader takes; tests/peers gives it to the original.
+#[test]
+fn a_generated_configuration_loads() {
+    let text = generate(&["secrets", "*.example.com"], &Counting(0)).expect("the source works");
+    let transformers = build(std::str::from_utf8(text.expose()).expect("is text")).expect("keeps the rules");
+    let write = |group: &str, resource: &str| {
+        transformers.transformer_for(group, resource).to_storage(b"value", CONTEXT).expect("can be written")
+    };
+    assert!(write("", "secrets").starts_with(b"k8s:enc:aesgcm:v1:key1:"));
+    assert!(write("example.com", "things").starts_with(b"k8s:enc:aesgcm:v1:key1:"));
+    assert_eq!(write("", "configmaps"), b"value");
+}
+
 #[test]
 fn nothing_is_generated_without_randomness() {
     struct Broken;

@@ -1,8 +1,7 @@
 //! Each rule, one case at a time; tests/peers holds the same cases to the original.
 
-use crate::support::parse;
 use coffer_config::Problem;
-use coffer_config::encryption::Reload;
+use coffer_config::encryption::{Reload, parse};
 
 use crate::cases::{self, KEY};
 use crate::support::{FILE, build};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use coffer_config::ConfigError;
-use coffer_config::encryption::{EncryptionConfiguration, Reload, Transformers};
+use coffer_config::encryption::{EncryptionConfiguration, Reload, Transformers, parse};
 use coffer_types::random::{Random, RandomError};
 
 pub(crate) const FILE: &str = "encryption.yaml";
@@ -25,16 +25,4 @@ pub(crate) fn load(text: &str) -> Result<EncryptionConfiguration, ConfigError> {
 
 pub(crate) fn build(text: &str) -> Result<Transformers, ConfigError> {
     Transformers::build(FILE, &load(text)?, Arc::new(Counting(0)))
-}
-
-pub(crate) fn parse(
-    file: &str,
-    bytes: &[u8],
-    reload: Reload,
-) -> Result<EncryptionConfiguration, ConfigError> {
-    if bytes.is_empty() {
-        return Err(ConfigError { file: file.to_owned(), problem: coffer_config::Problem::Empty });
-    }
-    let decoded = coffer_types::codec::json::decode_untyped(bytes).expect("is JSON");
-    coffer_config::encryption::from_value(file, &decoded.object, decoded.strict_errors, reload)
 }

@@ -7,6 +7,8 @@ mod cases;
 #[path = "../../../crypto/tests/peers/original.rs"]
 mod original;
 
+use coffer_config::encryption::generate;
+use coffer_types::random::{Random, RandomError};
 use serde_json::{Value, json};
 
 use original::Original;
@@ -49,4 +51,21 @@ fn the_original_routes_the_same() {
         let found = load(&mut original, &route.config, &resources).expect("keeps the rules");
         assert_eq!(found, prefixes, "{resources:?}");
     }
+}
+
+/// What `generate` makes is what a stock kube-apiserver starts with.
+#[test]
+fn the_original_takes_a_generated_configuration() {
+    struct Fixed;
+    impl Random for Fixed {
+        fn fill(&self, buffer: &mut [u8]) -> Result<(), RandomError> {
+            buffer.fill(7);
+            Ok(())
+        }
+    }
+    let text = generate(&["secrets", "*.example.com"], &Fixed).expect("the source works");
+    let text = std::str::from_utf8(text.expose()).expect("is text");
+    let found = load(&mut Original::start(), text, &["secrets", "things.example.com", "pods"]);
+    let key1 = "k8s:enc:aesgcm:v1:key1:".to_owned();
+    assert_eq!(found, Ok(vec![key1.clone(), key1, String::new()]));
 }

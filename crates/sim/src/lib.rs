@@ -1,8 +1,10 @@
 //! Test only: clock, network, disk and fault injection, models, validators, and the originals as processes.
 
 pub mod clock;
+pub mod disk;
 pub mod peers;
 pub mod random;
 
 pub use clock::SimClock;
+pub use disk::{Fault, FaultyDisk};
 pub use random::SeededRandom;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -179,10 +180,11 @@ pub(crate) fn open(shared: &Arc<Shared>, request: WatchRequest) -> WatchStream {
     watchers.all.insert(number, Arc::clone(&watcher));
     drop(watchers);
     let cursor = Cursor { shared: Arc::clone(shared), watcher, number, state: Stage::Created(published) };
-    Box::pin(futures::stream::unfold(cursor, |mut cursor| async move {
+    let messages = futures::stream::unfold(cursor, |mut cursor| async move {
         let message = cursor.next().await?;
         Some((message, cursor))
-    }))
+    });
+    Box::pin(messages.fuse())
 }
 
 enum Stage {

@@ -86,7 +86,7 @@ pub(super) fn run(
             return Some((Err(failed), None));
         }
     });
-    Box::pin(stream::iter([Ok(first)]).chain(rest))
+    Box::pin(stream::iter([Ok(first)]).chain(rest).fuse())
 }
 
 fn cancelled(response: &WatchResponse) -> KvError {

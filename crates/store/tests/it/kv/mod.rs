@@ -3,6 +3,10 @@
 pub(crate) mod helpers;
 pub(crate) mod suite;
 
+mod crash;
+mod directory;
+mod kill;
+
 mod embedded {
     use std::sync::Arc;
 

@@ -4,3 +4,8 @@
 pub(crate) mod helpers;
 #[path = "suite.rs"]
 pub(crate) mod suite;
+
+#[path = "crash.rs"]
+mod crash;
+#[path = "kill.rs"]
+mod kill;

@@ -40,6 +40,7 @@ struct Media {
     /// Writes, changes of length and syncs so far.
     steps: u64,
     reads: u64,
+    syncs: u64,
     fault: Option<(u64, Fault)>,
     read_fault: Option<u64>,
     /// Blocks that take space.
@@ -71,6 +72,11 @@ impl FaultyDisk {
     /// How many writes, changes of length and syncs there were.
     pub fn steps(&self) -> u64 {
         self.0.lock().steps
+    }
+
+    /// How many syncs there were.
+    pub fn syncs(&self) -> u64 {
+        self.0.lock().syncs
     }
 
     /// Fails the step with this number; the first one is 0.
@@ -224,6 +230,7 @@ impl Disk for FaultyDisk {
     fn sync(&self) -> io::Result<()> {
         let mut media = self.0.lock();
         let failed = media.step();
+        media.syncs += 1;
         let pending = std::mem::take(&mut media.pending);
         let random = SeededRandom::new(media.seed.wrapping_add(media.steps));
         for change in &pending {

@@ -137,8 +137,10 @@ impl Pair {
         match random.below(20) {
             0 => {
                 let ttl = Duration::from_secs(3600);
-                let pair =
-                    (self.ours.lease_grant(ttl).await.unwrap(), self.theirs.lease_grant(ttl).await.unwrap());
+                let pair = (
+                    self.ours.lease_grant(ttl).await.expect("granted"),
+                    self.theirs.lease_grant(ttl).await.expect("granted"),
+                );
                 self.leases.push(pair);
                 ("grant".into(), String::new(), String::new())
             }
@@ -176,7 +178,7 @@ impl Pair {
                 if let Ok(done) = &theirs {
                     *revision = done.revision;
                 }
-                (shown, show_txn(ours, &name(true)), show_txn(theirs, &name(false)))
+                (shown, show_txn(ours, name(true)), show_txn(theirs, name(false)))
             }
         }
     }

@@ -8,6 +8,7 @@ mod kv;
 mod differential;
 mod etcd;
 mod network;
+mod tls;
 
 mod promises {
     crate::kv::suite::promises!(crate::etcd::fixture);

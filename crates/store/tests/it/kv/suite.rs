@@ -589,7 +589,8 @@ pub(crate) async fn concurrent_writers_lose_no_update(kv: &Fixture) {
         for _ in 0..EACH {
             loop {
                 let found = read(kv.as_kv(), single("/counter")).await;
-                let number: i64 = std::str::from_utf8(&found.items[0].value).unwrap().parse().unwrap();
+                let text = std::str::from_utf8(&found.items[0].value).expect("a number");
+                let number: i64 = text.parse().expect("a number");
                 let next = (number + 1).to_string();
                 let done = put_if(kv.as_kv(), "/counter", &next, found.items[0].mod_revision).await;
                 if done.succeeded {

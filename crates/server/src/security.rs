@@ -325,7 +325,7 @@ mod tests {
     fn the_bootstrap_policy_serves_the_generated_identities() {
         let security = security(&files());
         for object in crate::authz::bootstrap::objects().expect("a table") {
-            let kind = PolicyKind::ALL.into_iter().find(|kind| format!("{kind:?}") == object.kind());
+            let kind = PolicyKind::ALL.into_iter().find(|kind| kind.kind() == object.kind());
             security.rbac.apply(kind.expect("a kind"), &Change::Applied(Box::new(object)));
         }
         let user = |name: &str, groups: &[&str]| crate::authz::rbac::tests::user(name, groups);

@@ -45,7 +45,10 @@ async fn check_role(
     old: Option<&Value>,
     object: &Value,
 ) -> Result<(), Status> {
-    let escalate = Attributes { verb: "escalate".to_owned(), version: "*".to_owned(), ..attributes.clone() };
+    // A role that does not exist yet has no name that a rule could be limited to.
+    let name = if old.is_some() { attributes.name.clone() } else { String::new() };
+    let escalate =
+        Attributes { verb: "escalate".to_owned(), version: "*".to_owned(), name, ..attributes.clone() };
     if allowed(authorizer, &escalate).await || old.is_some_and(|old| only_deletion_fields_differ(old, object))
     {
         return Ok(());
@@ -151,11 +154,14 @@ ClusterRole admin
   * url *
 ClusterRole escalator
   escalate rbac.authorization.k8s.io clusterroles,roles
+ClusterRole named-escalator
+  escalate rbac.authorization.k8s.io clusterroles r
 ClusterRole binder
   bind rbac.authorization.k8s.io clusterroles admin
 ClusterRoleBinding a ClusterRole reader User:reader
 ClusterRoleBinding b ClusterRole admin User:admin
 ClusterRoleBinding c ClusterRole escalator User:escalator
+ClusterRoleBinding f ClusterRole named-escalator User:named-escalator
 ClusterRoleBinding d ClusterRole binder User:binder
 ClusterRoleBinding e ClusterRole gone User:reader
 ";
@@ -187,6 +193,7 @@ ClusterRoleBinding e ClusterRole gone User:reader
             verb: "create".to_owned(),
             group: GROUP.to_owned(),
             resource: resource.to_owned(),
+            name: object.name().to_owned(),
             namespace: if resource.starts_with("cluster") { "" } else { "n" }.to_owned(),
             resource_request: true,
             ..Attributes::default()
@@ -228,6 +235,15 @@ ClusterRoleBinding e ClusterRole gone User:reader
         assert_eq!(run(&user("nobody", &[]), "clusterroles", Some(&old), &new), Ok(()));
         new.set(&["metadata", "labels", "a"], "b");
         assert!(run(&user("nobody", &[]), "clusterroles", Some(&old), &new).is_err());
+    }
+
+    #[test]
+    fn escalation_by_name_needs_a_role_that_is_there() {
+        let (old, new) = (role(&["get core pods"], false), role(&["* * *"], false));
+        let who = user("named-escalator", &[]);
+        assert_eq!(run(&who, "clusterroles", Some(&old), &new), Ok(()));
+        assert!(run(&who, "clusterroles", None, &new).is_err());
+        assert!(run(&who, "roles", Some(&old), &new).is_err());
     }
 
     #[test]

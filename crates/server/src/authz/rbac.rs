@@ -81,6 +81,16 @@ impl PolicyKind {
     /// All four.
     pub const ALL: [Self; 4] = [Self::ClusterRole, Self::Role, Self::ClusterRoleBinding, Self::RoleBinding];
 
+    /// The `kind` of one object.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::ClusterRole => "ClusterRole",
+            Self::Role => "Role",
+            Self::ClusterRoleBinding => "ClusterRoleBinding",
+            Self::RoleBinding => "RoleBinding",
+        }
+    }
+
     /// The plural.
     pub fn resource(self) -> &'static str {
         match self {
@@ -343,7 +353,7 @@ pub(crate) mod tests {
         for object in super::super::bootstrap::parse(table).expect("a table") {
             let kind = PolicyKind::ALL
                 .into_iter()
-                .find(|kind| format!("{kind:?}") == object.kind())
+                .find(|kind| kind.kind() == object.kind())
                 .expect("one of the four kinds");
             rbac.apply(kind, &Change::Applied(Box::new(object)));
         }
@@ -496,6 +506,25 @@ RoleBinding n2/writers Role writer User:cleo
         assert!(allowed(&rbac));
         rbac.apply(PolicyKind::ClusterRole, &Change::Reset(Vec::new()));
         assert!(!allowed(&rbac));
+    }
+
+    #[test]
+    fn a_decision_looks_only_at_bindings_of_the_user() {
+        let rbac = rbac(TABLE);
+        let mut table = String::new();
+        for number in 0..2_000 {
+            table.push_str(&format!(
+                "ClusterRoleBinding x{number} ClusterRole reader User:u{number} Group:g{number}\n"
+            ));
+        }
+        for object in super::super::bootstrap::parse(&table).expect("a table") {
+            rbac.apply(PolicyKind::ClusterRoleBinding, &Change::Applied(Box::new(object)));
+        }
+        let mut user = user("ann", &["ops"]);
+        let policy = rbac.policy.read();
+        assert_eq!(policy.cluster_bindings.of(&user).len(), 1);
+        user.groups.push("g7".to_owned());
+        assert_eq!(policy.cluster_bindings.of(&user).len(), 2);
     }
 
     #[test]

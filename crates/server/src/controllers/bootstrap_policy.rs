@@ -26,8 +26,7 @@ impl BootstrapPolicy {
     fn actions(&self) -> Vec<Action> {
         let mut actions = Vec::new();
         for expected in &self.expected {
-            let Some(index) = PolicyKind::ALL.iter().position(|kind| format!("{kind:?}") == expected.kind())
-            else {
+            let Some(index) = PolicyKind::ALL.iter().position(|kind| kind.kind() == expected.kind()) else {
                 continue;
             };
             let resource = GroupResource::new(GROUP, PolicyKind::ALL[index].resource());

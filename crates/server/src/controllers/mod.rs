@@ -39,7 +39,7 @@ use crate::tokens::jws::SigningKey;
 pub enum Event {
     /// Stored objects of a resource changed.
     Changed(GroupResource, Change),
-    /// Look at everything again: once a minute, and after a failure.
+    /// Look at everything again: now and then, and after a failure.
     Resync,
     /// The answer to [`Action::EmptyNamespace`] and [`Action::EmptyResource`].
     Emptied {

@@ -17,8 +17,8 @@ use crate::authz::Rbac;
 use crate::authz::rbac::PolicyKind;
 use crate::ports::{Change, GroupResource, Objects, ServedResource};
 
-/// How often everything is looked at again.
-const RESYNC: Duration = Duration::from_secs(60);
+/// How often everything is looked at again, newly served resources included, as upstream's collector does.
+const RESYNC: Duration = Duration::from_secs(30);
 /// How long after a failure everything is looked at again; doubled with each failure in a row.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
@@ -38,7 +38,7 @@ pub async fn run(controller: Box<dyn Controller>, objects: Arc<dyn Objects>, clo
     let mut shell = Shell { controller, objects, clock, timers: FuturesUnordered::new(), failures: 0 };
     let mut watched: HashSet<GroupResource> = HashSet::new();
     let mut inputs: SelectAll<BoxStream<'static, Input>> = SelectAll::new();
-    let mut minute = shell.clock.sleep(RESYNC);
+    let mut resync = shell.clock.sleep(RESYNC);
     loop {
         let wanted = shell.controller.watches(&shell.objects.served());
         let added: Vec<GroupResource> =
@@ -56,8 +56,8 @@ pub async fn run(controller: Box<dyn Controller>, objects: Arc<dyn Objects>, clo
                 }
             },
             Some(event) = shell.timers.next() => event,
-            () = &mut minute => {
-                minute = shell.clock.sleep(RESYNC);
+            () = &mut resync => {
+                resync = shell.clock.sleep(RESYNC);
                 Event::Resync
             }
         };

@@ -94,13 +94,17 @@ impl Verifier {
         Ok((public, common))
     }
 
+    /// From the cache, else from the store: what a token speaks of may be newer than the cache.
     async fn find(&self, resource: &str, namespace: &str, name: &str) -> Result<Value, String> {
-        let found = self.objects.get(&GroupResource::new("", resource), namespace, name, false).await;
-        match found {
-            Ok(Some(object)) => Ok(object),
-            Ok(None) => Err(format!("{resource} {} not found", quote(name))),
-            Err(status) => Err(status.message),
+        let kind = GroupResource::new("", resource);
+        for live in [false, true] {
+            match self.objects.get(&kind, namespace, name, live).await {
+                Ok(Some(object)) => return Ok(object),
+                Ok(None) => {}
+                Err(status) => return Err(status.message),
+            }
         }
+        Err(format!("{resource} {} not found", quote(name)))
     }
 }
 

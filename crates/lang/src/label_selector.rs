@@ -110,6 +110,12 @@ impl LabelSelector {
     pub fn matches(&self, labels: &Map) -> bool {
         !self.nothing && self.requirements.iter().all(|requirement| requirement.matches(labels))
     }
+
+    /// As [`LabelSelector::matches`], for labels that are kept in another form.
+    pub fn matches_with<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+        !self.nothing
+            && self.requirements.iter().all(|requirement| requirement.matches_value(label(&requirement.key)))
+    }
 }
 
 impl Requirement {
@@ -165,7 +171,11 @@ impl Requirement {
 
     /// Whether these labels satisfy the requirement.
     pub fn matches(&self, labels: &Map) -> bool {
-        let value = labels.get(&self.key).map(|value| value.as_str().unwrap_or_default());
+        self.matches_value(labels.get(&self.key).map(|value| value.as_str().unwrap_or_default()))
+    }
+
+    /// Whether a label with this value, or its absence, satisfies the requirement.
+    fn matches_value(&self, value: Option<&str>) -> bool {
         match (self.operator, value) {
             (Operator::In | Operator::Equals | Operator::DoubleEquals, Some(value)) => {
                 self.values.contains(value)

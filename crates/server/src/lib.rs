@@ -2,17 +2,32 @@
 //!
 //! Absent on purpose: printing, arguments, environment, and any use of `node`, `keys` or `operator`.
 
-pub mod ports;
-
 pub mod admission;
+pub mod api;
 pub mod authn;
 pub mod authz;
 pub mod controllers;
 pub mod crd;
+mod discovery;
+mod duration;
+mod handlers;
+pub mod health;
+mod metrics;
+mod negotiate;
+mod openapi;
 pub mod pki;
+pub mod ports;
+mod query;
+mod resources;
+mod respond;
+mod route;
 pub mod security;
+pub mod serve;
 pub mod tokens;
 pub mod virtual_resources;
+mod wire;
 
 #[cfg(test)]
 mod testing;
+
+pub(crate) use coffer_types::validation::field::go_quote as quote;

@@ -67,8 +67,11 @@ impl ContinueToken {
     /// Reads both forms: with and without a leading slash (the cache of the original writes one).
     pub fn decode(text: &str) -> Result<Self, TokenError> {
         let json = URL_SAFE_NO_PAD.decode(text).map_err(|error| TokenError::Invalid(base64_error(&error)))?;
-        let wire: Wire =
-            serde_json::from_slice(&json).map_err(|error| TokenError::Invalid(error.to_string()))?;
+        let wire: Wire = serde_json::from_slice(&json).map_err(|error| {
+            // Our own decoder has Go's words for the same fault.
+            let go = coffer_types::codec::json::decode_untyped(&json).err();
+            TokenError::Invalid(go.map_or_else(|| error.to_string(), |go| go.0))
+        })?;
         if wire.version != VERSION {
             return Err(TokenError::Version(wire.version));
         }

@@ -1,0 +1,262 @@
+//! Puts the server together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use coffer_runtime::metrics::Registry as MetricsRegistry;
+use coffer_store::Storage;
+use coffer_store::key::{KeyError, Origin};
+use coffer_store::registry::{Registry, ResourceConfig};
+use coffer_types::Status;
+use coffer_types::random::Random;
+use coffer_types::time::Clock;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::health::{HealthCheck, Simple};
+use crate::metrics::Metrics;
+use crate::ports::{AdmissionChain, Authenticator, Authorizer, CreateOnly, Objects, UserInfo};
+use crate::resources::custom::CustomResources;
+use crate::resources::objects::StoredObjects;
+use crate::resources::printer::Printer;
+use crate::resources::strategy::{BuiltIn, Strategy};
+use crate::resources::{BUILT_IN, Built, Resource, Resources};
+use crate::serve::tls::{ServerCertificate, server_config};
+use crate::serve::{InProcess, Pipeline, listener};
+use crate::wire::{StorageCodec, Wire};
+
+/// A document under a path of its own, such as the OpenID configuration.
+pub struct Route {
+    /// Path.
+    pub path: &'static str,
+    /// `Content-Type`.
+    pub content_type: &'static str,
+    /// `Cache-Control`, when it is not the usual one.
+    pub cache_control: Option<&'static str>,
+    /// Makes the document.
+    pub answer: Box<dyn Fn() -> Result<Vec<u8>, Status> + Send + Sync>,
+}
+
+/// What a server is made of. What is stored needs only the first three.
+pub struct ApiServerConfig {
+    /// The stores of all resources.
+    pub storage: Arc<Storage>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+    /// Metrics of the process.
+    pub metrics: Arc<MetricsRegistry>,
+}
+
+/// The stored resources, before there is anybody to ask whether a request may reach them.
+///
+/// Authentication, authorization and admission look at stored objects, so they are
+/// made from this, and the server is made from both.
+pub struct Foundation {
+    config: ApiServerConfig,
+    registries: BTreeMap<(String, String), Arc<dyn Registry>>,
+    objects: Arc<StoredObjects>,
+    stop: CancellationToken,
+}
+
+/// Who is asked about a request, and who answers what is not stored.
+pub struct Policy {
+    /// Finds out who asks.
+    pub authenticator: Arc<dyn Authenticator>,
+    /// Decides whether they may.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// Changes and refuses objects.
+    pub admission: AdmissionChain,
+    /// Answers of what stores nothing, by `resource.group` or `resource/subresource`.
+    pub create_only: BTreeMap<String, Arc<dyn CreateOnly>>,
+    /// More documents.
+    pub routes: Vec<Route>,
+    /// More health checks.
+    pub health_checks: Vec<Arc<dyn HealthCheck>>,
+}
+
+/// Everything that handlers share.
+pub(crate) struct Server {
+    pub(crate) resources: Arc<Resources>,
+    pub(crate) authenticator: Arc<dyn Authenticator>,
+    pub(crate) authorizer: Arc<dyn Authorizer>,
+    pub(crate) admission: AdmissionChain,
+    pub(crate) routes: Vec<Route>,
+    pub(crate) health_checks: Vec<Arc<dyn HealthCheck>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) metrics: Metrics,
+    /// Ends watches.
+    pub(crate) stop: CancellationToken,
+}
+
+/// A running API server.
+#[derive(Clone)]
+pub struct ApiServer {
+    pipeline: Arc<Pipeline>,
+    server: Arc<Server>,
+    storage: Arc<Storage>,
+}
+
+impl Foundation {
+    /// Opens the store of every built-in resource. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// When the store's prefix is no possible key.
+    pub fn open(config: ApiServerConfig) -> Result<Self, KeyError> {
+        let mut registries: BTreeMap<(String, String), Arc<dyn Registry>> = BTreeMap::new();
+        for built in BUILT_IN.iter().filter(|built| built.stored.is_some()) {
+            let Some(codec) = StorageCodec::built_in(built.group, built.version, built.kind) else {
+                continue;
+            };
+            let origin =
+                if built.group == "apiextensions.k8s.io" { Origin::Extension } else { Origin::BuiltIn };
+            let store = config.storage.open(ResourceConfig {
+                group: built.group.to_owned(),
+                resource: built.plural.to_owned(),
+                origin,
+                namespaced: built.namespaced,
+                codec: Arc::new(codec),
+                ttl_seconds: built.behaviour.ttl_seconds,
+            })?;
+            registries.insert((built.group.to_owned(), built.plural.to_owned()), store);
+        }
+        let objects = Arc::new(StoredObjects::new());
+        Ok(Self { config, registries, objects, stop: CancellationToken::new() })
+    }
+
+    /// Stored objects, for authenticators, admission and controllers. They can be used once the
+    /// server has been built.
+    pub fn objects(&self) -> Arc<dyn Objects> {
+        Arc::clone(&self.objects) as Arc<dyn Objects>
+    }
+
+    /// Builds the server and starts to serve custom resources as their definitions come and go.
+    pub fn build(self, policy: Policy) -> ApiServer {
+        let Self { config, registries, objects, stop } = self;
+        let resources: Vec<Arc<Resource>> = BUILT_IN
+            .iter()
+            .filter_map(|built| built_in(built, &registries, &policy.create_only))
+            .map(Arc::new)
+            .collect();
+        let resources = Arc::new(Resources::new(resources));
+        let storage = Arc::clone(&config.storage);
+        let mut health_checks = standard_checks(&storage, &stop);
+        health_checks.extend(policy.health_checks);
+        let server = Arc::new(Server {
+            resources,
+            authenticator: policy.authenticator,
+            authorizer: policy.authorizer,
+            admission: policy.admission,
+            routes: policy.routes,
+            health_checks,
+            clock: config.clock,
+            random: config.random,
+            metrics: Metrics::new(config.metrics),
+            stop: stop.clone(),
+        });
+        objects.connect(Arc::clone(&server));
+        CustomResources::start(Arc::clone(&server), Arc::clone(&storage), objects);
+        let pipeline = Arc::new(Pipeline::new(Arc::clone(&server)));
+        ApiServer { pipeline, server, storage }
+    }
+}
+
+/// A row of the table with its store, rules and answerers; `None` where it has none of them.
+fn built_in(
+    built: &Built,
+    registries: &BTreeMap<(String, String), Arc<dyn Registry>>,
+    create_only: &BTreeMap<String, Arc<dyn CreateOnly>>,
+) -> Option<Resource> {
+    let strategy: Arc<dyn Strategy> = if built.group == "apiextensions.k8s.io" {
+        Arc::new(crate::resources::custom::DefinitionStrategy)
+    } else {
+        Arc::new(BuiltIn::of(built.kind))
+    };
+    let wire = Wire::built_in(built.group, built.version, built.kind, Some(Arc::clone(&strategy)))?;
+    let mut info = built.info();
+    let registry = registries.get(&(info.group.clone(), info.plural.clone())).cloned();
+    let answerer = create_only.get(&coffer_types::status::qualified(&info.group, &info.plural)).cloned();
+    if registry.is_none() && answerer.is_none() {
+        return None;
+    }
+    let mut create_only_subresources = BTreeMap::new();
+    info.subresources.retain(|subresource| {
+        if matches!(subresource.name.as_str(), "status" | "finalize" | "binding") {
+            return true;
+        }
+        // What nobody answers is not listed.
+        let key = format!("{}/{}", built.plural, subresource.name);
+        create_only.get(&key).is_some_and(|answerer| {
+            create_only_subresources.insert(subresource.name.clone(), Arc::clone(answerer));
+            true
+        })
+    });
+    Some(Resource {
+        info,
+        registry,
+        wire,
+        strategy,
+        create_only: answerer,
+        create_only_subresources,
+        printer: Printer::BuiltIn(built.group, built.kind),
+        definition_version: String::new(),
+    })
+}
+
+fn standard_checks(storage: &Arc<Storage>, stop: &CancellationToken) -> Vec<Arc<dyn HealthCheck>> {
+    let caches = Arc::clone(storage);
+    let stopping = stop.clone();
+    vec![
+        Arc::new(Simple { name: "ping", ready_only: false, check: Box::new(|| Ok(())) }),
+        Arc::new(Simple { name: "log", ready_only: false, check: Box::new(|| Ok(())) }),
+        Arc::new(Simple {
+            name: "informer-sync",
+            ready_only: true,
+            check: Box::new(move || {
+                let missing = caches.not_ready();
+                if missing.is_empty() { Ok(()) } else { Err(format!("not filled: {}", missing.join(", "))) }
+            }),
+        }),
+        Arc::new(Simple {
+            name: "shutdown",
+            ready_only: true,
+            check: Box::new(move || {
+                if stopping.is_cancelled() { Err("process is shutting down".to_owned()) } else { Ok(()) }
+            }),
+        }),
+    ]
+}
+
+impl ApiServer {
+    /// Serves HTTPS until [`ApiServer::shutdown`], then lets open requests end.
+    ///
+    /// # Errors
+    /// When the TLS settings cannot be made.
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        certificate: Arc<ServerCertificate>,
+    ) -> Result<(), rustls::Error> {
+        let tls = server_config(certificate)?;
+        let (pipeline, clock) = (Arc::clone(&self.pipeline), Arc::clone(&self.server.clock));
+        listener::serve(listener, tls, pipeline, clock, self.server.stop.clone()).await;
+        Ok(())
+    }
+
+    /// A connection without a socket, as `user`.
+    pub fn in_process(&self, user: UserInfo) -> InProcess {
+        InProcess::new(Arc::clone(&self.pipeline), user)
+    }
+
+    /// Whether every cache is filled.
+    pub fn ready(&self) -> bool {
+        self.storage.ready()
+    }
+
+    /// Ends watches, refuses new connections and makes `/readyz` fail.
+    pub fn shutdown(&self) {
+        self.server.stop.cancel();
+    }
+}

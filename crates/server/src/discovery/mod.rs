@@ -1,0 +1,197 @@
+//! Everything that is not about a resource: discovery, version, health, metrics, OpenAPI.
+
+mod aggregated;
+mod classic;
+mod version;
+
+use coffer_types::Status;
+use http::header::{CACHE_CONTROL, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, VARY};
+use http::{HeaderMap, Method, Response, StatusCode};
+
+pub(crate) use self::version::GIT_VERSION;
+use crate::handlers::Call;
+use crate::health::{self, Endpoint};
+use crate::resources::Served;
+use crate::serve::Body;
+use crate::{openapi, respond};
+
+/// Answers a request whose path is not one of a resource.
+pub(crate) async fn dispatch(call: &mut Call) -> Result<Response<Body>, Status> {
+    let path = call.info.path.clone();
+    let trimmed = path.trim_matches('/');
+    let parts: Vec<&str> = if trimmed.is_empty() { Vec::new() } else { trimmed.split('/').collect() };
+    let served = call.server.resources.load();
+    let health = match parts.first().copied() {
+        Some("healthz") => Some(Endpoint::Healthz),
+        Some("livez") => Some(Endpoint::Livez),
+        Some("readyz") => Some(Endpoint::Readyz),
+        _ => None,
+    };
+    if let Some(endpoint) = health {
+        if path.ends_with('/') {
+            return Ok(respond::page_not_found());
+        }
+        let answer =
+            health::answer(endpoint, &parts[1..].join("/"), &call.server.health_checks, &call.query).await;
+        return Ok(answer.unwrap_or_else(respond::page_not_found));
+    }
+    if !matches!(call.method, Method::GET | Method::HEAD)
+        || (call.method == Method::HEAD && !parts.is_empty())
+    {
+        return if known(&parts, &served) {
+            Err(respond::no_such_method())
+        } else {
+            Ok(respond::page_not_found())
+        };
+    }
+    if let Some(route) = call.server.routes.iter().find(|route| route.path == path) {
+        let bytes = (route.answer)()?;
+        let mut response = respond::raw(StatusCode::OK, route.content_type, bytes);
+        if let Some(control) = route.cache_control {
+            response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(control));
+        }
+        return Ok(response);
+    }
+    match parts.as_slice() {
+        [] => Ok(index(call, &served)),
+        ["version"] => Ok(respond::raw(StatusCode::OK, "application/json", version::document())),
+        ["metrics"] => Ok(respond::raw(
+            StatusCode::OK,
+            coffer_runtime::metrics::CONTENT_TYPE,
+            call.server.metrics.registry.render(),
+        )),
+        ["api"] | ["apis"] => groups(call, &served, parts[0] == "api"),
+        ["api", version] => match served.of_version("", version).next() {
+            Some(_) => document(call, classic::resources(&served, "", version)),
+            None => Err(respond::no_such_resource()),
+        },
+        ["apis", group] => match classic::group(&served, group) {
+            Some(bytes) => document(call, bytes),
+            None => Ok(respond::page_not_found()),
+        },
+        ["apis", group, version] => {
+            if served.of_version(group, version).next().is_some() {
+                document(call, classic::resources(&served, group, version))
+            } else if classic::group(&served, group).is_some() && !served.is_custom_group(group) {
+                Err(respond::no_such_resource())
+            } else {
+                Ok(respond::page_not_found())
+            }
+        }
+        ["openapi", "v3", rest @ ..] => openapi::answer(call, &served, &rest.join("/")),
+        _ => Ok(respond::page_not_found()),
+    }
+}
+
+fn known(parts: &[&str], served: &Served) -> bool {
+    match parts {
+        [] | ["version"] | ["api"] | ["apis"] => true,
+        ["api", version] => served.of_version("", version).next().is_some(),
+        ["apis", group] => classic::group(served, group).is_some(),
+        ["apis", group, version] => served.of_version(group, version).next().is_some(),
+        _ => false,
+    }
+}
+
+/// A discovery document: JSON, whatever else is accepted, but something must be.
+fn document(call: &Call, bytes: Vec<u8>) -> Result<Response<Body>, Status> {
+    let accepted = crate::negotiate::accept(&call.headers, crate::negotiate::Offers::Plain)?;
+    let bytes = if crate::negotiate::pretty(&call.query, &call.headers, &accepted) {
+        respond::indent(&bytes)
+    } else {
+        bytes
+    };
+    Ok(respond::json(bytes, &call.headers))
+}
+
+/// `/api` or `/apis`, classic or aggregated as the client wants.
+fn groups(call: &Call, served: &Served, core: bool) -> Result<Response<Body>, Status> {
+    match aggregated::wish(&call.headers) {
+        aggregated::Wish::Aggregated => {
+            let bytes = aggregated::document(served, core);
+            let etag = etag(&bytes);
+            let mut response = tagged(call, &etag, bytes, aggregated::CONTENT_TYPE);
+            response.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
+            response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public"));
+            Ok(response)
+        }
+        aggregated::Wish::Classic => {
+            let bytes = if core { classic::versions(&call.headers) } else { classic::groups(served) };
+            let mut response = document(call, bytes)?;
+            response.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
+            Ok(response)
+        }
+    }
+}
+
+/// `"HEX"` of SHA-512, upper case, as upstream tags its documents.
+pub(crate) fn etag(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA512, bytes);
+    digest.as_ref().iter().fold(String::with_capacity(128), |mut text, byte| {
+        // Writing to a string does not fail.
+        let _infallible = write!(text, "{byte:02X}");
+        text
+    })
+}
+
+/// The document, or 304 when the client has it.
+pub(crate) fn tagged(call: &Call, hash: &str, bytes: Vec<u8>, content_type: &'static str) -> Response<Body> {
+    let quoted = format!("\"{hash}\"");
+    let has = call
+        .headers
+        .get_all(IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|tag| tag.trim().trim_start_matches("W/") == quoted);
+    let mut response = if has {
+        respond::raw(StatusCode::NOT_MODIFIED, content_type, "")
+    } else {
+        let mut parts = Response::new(());
+        parts.headers_mut().insert(http::header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        respond::compressed(parts, bytes, &call.headers)
+    };
+    if let Ok(value) = HeaderValue::from_str(&quoted) {
+        response.headers_mut().insert(ETAG, value);
+    }
+    response
+}
+
+/// `GET /`: every path there is.
+fn index(call: &Call, served: &Served) -> Response<Body> {
+    let mut paths = vec![
+        "/api".to_owned(),
+        "/api/v1".to_owned(),
+        "/apis".to_owned(),
+        "/apis/".to_owned(),
+        "/healthz".to_owned(),
+        "/livez".to_owned(),
+        "/metrics".to_owned(),
+        "/openapi/v3".to_owned(),
+        "/openapi/v3/".to_owned(),
+        "/readyz".to_owned(),
+        "/version".to_owned(),
+    ];
+    for group in served.groups().iter().filter(|group| !group.name.is_empty()) {
+        paths.push(format!("/apis/{}", group.name));
+        paths.extend(group.versions.iter().map(|version| format!("/apis/{}/{version}", group.name)));
+    }
+    for check in &call.server.health_checks {
+        let endpoints: &[&str] =
+            if check.ready_only() { &["readyz"] } else { &["healthz", "livez", "readyz"] };
+        paths.extend(endpoints.iter().map(|endpoint| format!("/{endpoint}/{}", check.name())));
+    }
+    paths.extend(call.server.routes.iter().map(|route| route.path.to_owned()));
+    paths.sort();
+    paths.dedup();
+    let document = serde_json::json!({ "paths": paths });
+    respond::raw(StatusCode::OK, "application/json", respond::indent(document.to_string().as_bytes()))
+}
+
+/// `Host`, for what a client may be told about addresses.
+pub(crate) fn host(headers: &HeaderMap) -> String {
+    const AUTHORITY: HeaderName = http::header::HOST;
+    headers.get(AUTHORITY).and_then(|value| value.to_str().ok()).unwrap_or("localhost").to_owned()
+}

@@ -1,0 +1,22 @@
+//! GET of one object: its stored bytes are transcoded, no object is built.
+
+use coffer_types::Status;
+use http::{Response, StatusCode};
+
+use super::{Call, Output, accept_object, answer_object, options};
+use crate::resources::Resource;
+use crate::serve::Body;
+
+pub(super) async fn handle(call: &Call, resource: &Resource) -> Result<Response<Body>, Status> {
+    let accepted = accept_object(call, &resource.info)?;
+    let at = options::get_at(call.query.text("resourceVersion"))?;
+    let stored = resource.registry()?.get(&call.storage_namespace(resource), &call.info.name, at).await?;
+    answer_object(call, resource, &accepted, StatusCode::OK, &Output::Stored(stored))
+}
+
+impl Call {
+    /// The namespace as the store knows it: none for cluster-scoped objects, namespaces included.
+    pub(crate) fn storage_namespace(&self, resource: &Resource) -> String {
+        if resource.info.namespaced { self.info.namespace.clone() } else { String::new() }
+    }
+}

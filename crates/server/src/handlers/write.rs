@@ -1,0 +1,217 @@
+//! What every write shares: who writes what, admission, and the steps around a strategy.
+
+use coffer_types::meta::Meta as _;
+use coffer_types::validation::field::{FieldErrors, to_status};
+use coffer_types::validation::meta;
+use coffer_types::{Status, Value, random};
+
+use super::options::{FieldValidation, WriteOptions};
+use super::{Call, Output};
+use crate::api::Server;
+use crate::ports::{Admission, Attributes, Operation};
+use crate::resources::Resource;
+use crate::wire::{Decoded, Writer, record_update};
+
+/// Characters of a generated name's suffix, upstream's alphabet.
+const SUFFIX_ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// Length of a generated name's suffix.
+const SUFFIX_LENGTH: usize = 5;
+
+/// Longest base of a generated name.
+const MAX_GENERATED_BASE: usize = 58;
+
+/// One write, from HTTP or from inside the server.
+pub(crate) struct Scope<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) resource: &'a Resource,
+    /// Who and what; the verb is the request's.
+    pub(crate) attributes: Attributes,
+    /// Namespace as the store knows it.
+    pub(crate) namespace: String,
+    /// Name, "" on create.
+    pub(crate) name: String,
+    /// Subresource, or "".
+    pub(crate) subresource: String,
+    pub(crate) options: WriteOptions,
+    /// Who is recorded in managedFields.
+    pub(crate) manager: String,
+    /// Whether admission is asked; the server's own writes are always allowed.
+    pub(crate) admission: bool,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl<'a> Scope<'a> {
+    /// The write that a request asks for.
+    pub(crate) fn of_call(call: &'a Call, resource: &'a Resource, options: WriteOptions) -> Self {
+        Self {
+            server: &call.server,
+            resource,
+            attributes: call.attributes.clone(),
+            namespace: call.storage_namespace(resource),
+            name: call.info.name.clone(),
+            subresource: call.info.subresource.clone(),
+            manager: call.manager(&options),
+            options,
+            admission: true,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// What a decoder found beyond the schema: an error, warnings or nothing, as the client wants.
+    pub(crate) fn take_strict(&mut self, decoded: Decoded) -> Result<Value, Status> {
+        if !decoded.strict.is_empty() {
+            match self.options.validation {
+                FieldValidation::Ignore => {}
+                FieldValidation::Warn => self.warnings.extend(decoded.strict),
+                FieldValidation::Strict => {
+                    let info = &self.resource.info;
+                    return Err(crate::wire::undecodable(
+                        info,
+                        &format!("strict decoding error: {}", decoded.strict.join(", ")),
+                    ));
+                }
+            }
+        }
+        Ok(decoded.object)
+    }
+
+    /// The object must be in the request's namespace; an absent one is filled in.
+    pub(crate) fn settle_namespace(&self, object: &mut Value) -> Result<(), Status> {
+        let own = object.namespace();
+        if own == self.namespace {
+            return Ok(());
+        }
+        if own.is_empty() {
+            object.set_meta_str("namespace", &self.namespace);
+            return Ok(());
+        }
+        if self.namespace.is_empty() {
+            // Upstream lets validation say that the kind has no namespace.
+            return Ok(());
+        }
+        Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ))
+    }
+
+    /// Mutating admission.
+    pub(crate) async fn mutate(
+        &mut self,
+        operation: Operation,
+        old: Option<&Value>,
+        mut object: Option<&mut Value>,
+    ) -> Result<(), Status> {
+        if !self.admission {
+            return Ok(());
+        }
+        let attributes = self.admission_attributes(object.as_deref().or(old));
+        for plugin in &self.server.admission {
+            let request = self.admission_request(&attributes, operation, old);
+            let mut warnings = Vec::new();
+            plugin.mutate(&request, object.as_deref_mut(), &mut warnings).await?;
+            self.warnings.append(&mut warnings);
+        }
+        Ok(())
+    }
+
+    /// Validating admission.
+    pub(crate) async fn validate(
+        &mut self,
+        operation: Operation,
+        old: Option<&Value>,
+        object: Option<&Value>,
+    ) -> Result<(), Status> {
+        if !self.admission {
+            return Ok(());
+        }
+        let attributes = self.admission_attributes(object.or(old));
+        for plugin in &self.server.admission {
+            let request = self.admission_request(&attributes, operation, old);
+            let mut warnings = Vec::new();
+            plugin.validate(&request, object, &mut warnings).await?;
+            self.warnings.append(&mut warnings);
+        }
+        Ok(())
+    }
+
+    fn admission_attributes(&self, object: Option<&Value>) -> Attributes {
+        let mut attributes = self.attributes.clone();
+        if attributes.name.is_empty()
+            && let Some(object) = object
+        {
+            object.name().clone_into(&mut attributes.name);
+        }
+        attributes
+    }
+
+    fn admission_request<'r>(
+        &'r self,
+        attributes: &'r Attributes,
+        operation: Operation,
+        old: Option<&'r Value>,
+    ) -> Admission<'r> {
+        let info = &self.resource.info;
+        let kind = info.subresource(&self.subresource).map_or(&info.kind, |subresource| &subresource.kind);
+        Admission { attributes, operation, kind, old, dry_run: self.options.dry_run }
+    }
+
+    /// Records who wrote which fields, from `old` to `object`.
+    pub(crate) fn record_manager(&self, old: Option<&Value>, object: &mut Value) {
+        let writer = Writer {
+            manager: &self.manager,
+            api_version: &self.resource.info.api_version(),
+            subresource: &self.subresource,
+            reset: self.resource.strategy.reset_fields(&self.subresource),
+            now: self.server.clock.now(),
+        };
+        record_update(&self.resource.wire, old, object, &writer);
+    }
+
+    /// Owner references that name one owner twice are merged with a warning.
+    pub(crate) fn merge_owners(&mut self, object: &mut Value, after_admission: bool) {
+        self.warnings.extend(meta::deduplicate_owner_references(object, after_admission));
+    }
+
+    /// UID and creation time of a new object.
+    pub(crate) fn fill_system_fields(&self, object: &mut Value) -> Result<(), Status> {
+        let uid = random::uuid(&*self.server.random).map_err(Status::internal)?;
+        object.set_meta_str("uid", &uid);
+        let now = coffer_types::time::rfc3339(self.server.clock.now());
+        object.set(&["metadata", "creationTimestamp"], now.as_str());
+        Ok(())
+    }
+
+    /// A name for an object that has only a `generateName`.
+    pub(crate) fn generate_name(&self, base: &str) -> Result<String, Status> {
+        let mut end = base.len().min(MAX_GENERATED_BASE);
+        while !base.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut name = base[..end].to_owned();
+        while name.len() < end + SUFFIX_LENGTH {
+            let mut byte = [0_u8; 1];
+            self.server.random.fill(&mut byte).map_err(Status::internal)?;
+            // Bytes above the last whole multiple would favour the first letters.
+            let index = usize::from(byte[0]);
+            if index < 256 / SUFFIX_ALPHABET.len() * SUFFIX_ALPHABET.len() {
+                name.push(char::from(SUFFIX_ALPHABET[index % SUFFIX_ALPHABET.len()]));
+            }
+        }
+        Ok(name)
+    }
+
+    /// The 422, when there is something wrong with the object.
+    pub(crate) fn refuse_invalid(&self, name: &str, errors: &FieldErrors) -> Result<(), Status> {
+        let info = &self.resource.info;
+        if errors.is_empty() { Ok(()) } else { Err(to_status(&info.group, &info.kind, name, errors)) }
+    }
+}
+
+/// The object that a write answers with, decoded.
+pub(crate) fn decoded(resource: &Resource, output: Output) -> Result<Value, Status> {
+    match output {
+        Output::Value(value) => Ok(value),
+        Output::Stored(stored) => resource.registry()?.decode(&stored),
+    }
+}

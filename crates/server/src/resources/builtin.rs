@@ -1,0 +1,292 @@
+//! The table of built-in resources.
+//!
+//! Names, short names, categories and verbs are upstream's; what coffer does not
+//! serve (`pods/exec`, `nodes/proxy`, …) is not listed.
+
+use super::{ALL_VERBS, Behaviour, ResourceInfo, SubresourceInfo};
+use crate::negotiate::Offers;
+
+/// One row.
+#[derive(Debug)]
+pub(crate) struct Built {
+    pub(crate) group: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) plural: &'static str,
+    pub(crate) singular: &'static str,
+    pub(crate) short_names: &'static [&'static str],
+    pub(crate) categories: &'static [&'static str],
+    pub(crate) namespaced: bool,
+    pub(crate) verbs: &'static [&'static str],
+    pub(crate) subresources: &'static [Sub],
+    /// Group, version and kind in the store; `None` when nothing is stored.
+    pub(crate) stored: Option<(&'static str, &'static str, &'static str)>,
+    /// Directory below the store's prefix.
+    pub(crate) directory: &'static str,
+    pub(crate) behaviour: Behaviour,
+}
+
+/// One subresource of a row.
+#[derive(Debug)]
+pub(crate) struct Sub {
+    pub(crate) name: &'static str,
+    /// Group and version of the body, when they are not the resource's.
+    pub(crate) body: Option<(&'static str, &'static str)>,
+    pub(crate) kind: &'static str,
+    pub(crate) verbs: &'static [&'static str],
+}
+
+const STATUS_VERBS: &[&str] = &["get", "patch", "update"];
+
+/// An hour, upstream's default for events.
+const EVENT_TTL_SECONDS: u64 = 3600;
+
+const PLAIN: Behaviour = Behaviour {
+    create_on_update: false,
+    unconditional_update: true,
+    returns_deleted: false,
+    go_type: "",
+    offers: Offers::BuiltIn,
+    ttl_seconds: 0,
+};
+
+const REVIEW: &[&str] = &["create"];
+
+const fn status(kind: &'static str) -> Sub {
+    Sub { name: "status", body: None, kind, verbs: STATUS_VERBS }
+}
+
+const fn core(
+    kind: &'static str,
+    plural: &'static str,
+    singular: &'static str,
+    short_names: &'static [&'static str],
+    go_type: &'static str,
+) -> Built {
+    Built {
+        group: "",
+        version: "v1",
+        kind,
+        plural,
+        singular,
+        short_names,
+        categories: &[],
+        namespaced: true,
+        verbs: ALL_VERBS,
+        subresources: &[],
+        stored: Some(("", "v1", kind)),
+        directory: plural,
+        behaviour: Behaviour { go_type, ..PLAIN },
+    }
+}
+
+const fn rbac(
+    kind: &'static str,
+    plural: &'static str,
+    singular: &'static str,
+    namespaced: bool,
+    go_type: &'static str,
+) -> Built {
+    Built {
+        group: "rbac.authorization.k8s.io",
+        namespaced,
+        stored: Some(("rbac.authorization.k8s.io", "v1", kind)),
+        behaviour: Behaviour { create_on_update: true, go_type, ..PLAIN },
+        ..core(kind, plural, singular, &[], go_type)
+    }
+}
+
+const fn review(
+    group: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    singular: &'static str,
+    namespaced: bool,
+) -> Built {
+    Built { group, namespaced, verbs: REVIEW, stored: None, ..core(kind, plural, singular, &[], "") }
+}
+
+/// Every built-in resource.
+pub(crate) const BUILT_IN: &[Built] = &[
+    core("ConfigMap", "configmaps", "configmap", &["cm"], "core.ConfigMap"),
+    Built {
+        directory: "services/endpoints",
+        ..core("Endpoints", "endpoints", "endpoints", &["ep"], "core.Endpoints")
+    },
+    Built {
+        behaviour: Behaviour {
+            create_on_update: true,
+            go_type: "core.Event",
+            ttl_seconds: EVENT_TTL_SECONDS,
+            ..PLAIN
+        },
+        ..core("Event", "events", "event", &["ev"], "core.Event")
+    },
+    Built {
+        namespaced: false,
+        verbs: &["create", "delete", "get", "list", "patch", "update", "watch"],
+        subresources: &[
+            Sub { name: "finalize", body: None, kind: "Namespace", verbs: &["update"] },
+            status("Namespace"),
+        ],
+        behaviour: Behaviour { returns_deleted: true, go_type: "core.Namespace", ..PLAIN },
+        ..core("Namespace", "namespaces", "namespace", &["ns"], "core.Namespace")
+    },
+    Built {
+        namespaced: false,
+        directory: "minions",
+        subresources: &[status("Node")],
+        ..core("Node", "nodes", "node", &["no"], "core.Node")
+    },
+    Built {
+        categories: &["all"],
+        subresources: &[Sub { name: "binding", body: None, kind: "Binding", verbs: REVIEW }, status("Pod")],
+        behaviour: Behaviour { returns_deleted: true, go_type: "core.Pod", ..PLAIN },
+        ..core("Pod", "pods", "pod", &["po"], "core.Pod")
+    },
+    core("Secret", "secrets", "secret", &[], "core.Secret"),
+    Built {
+        subresources: &[Sub {
+            name: "token",
+            body: Some(("authentication.k8s.io", "v1")),
+            kind: "TokenRequest",
+            verbs: REVIEW,
+        }],
+        behaviour: Behaviour { returns_deleted: true, go_type: "core.ServiceAccount", ..PLAIN },
+        ..core("ServiceAccount", "serviceaccounts", "serviceaccount", &["sa"], "core.ServiceAccount")
+    },
+    Built {
+        categories: &["all"],
+        directory: "services/specs",
+        subresources: &[status("Service")],
+        behaviour: Behaviour { returns_deleted: true, go_type: "core.Service", ..PLAIN },
+        ..core("Service", "services", "service", &["svc"], "core.Service")
+    },
+    Built {
+        group: "events.k8s.io",
+        behaviour: Behaviour {
+            create_on_update: true,
+            go_type: "core.Event",
+            ttl_seconds: EVENT_TTL_SECONDS,
+            ..PLAIN
+        },
+        ..core("Event", "events", "event", &["ev"], "core.Event")
+    },
+    review("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews", "selfsubjectreview", false),
+    review("authentication.k8s.io", "TokenReview", "tokenreviews", "tokenreview", false),
+    review(
+        "authorization.k8s.io",
+        "LocalSubjectAccessReview",
+        "localsubjectaccessreviews",
+        "localsubjectaccessreview",
+        true,
+    ),
+    review(
+        "authorization.k8s.io",
+        "SelfSubjectAccessReview",
+        "selfsubjectaccessreviews",
+        "selfsubjectaccessreview",
+        false,
+    ),
+    review(
+        "authorization.k8s.io",
+        "SelfSubjectRulesReview",
+        "selfsubjectrulesreviews",
+        "selfsubjectrulesreview",
+        false,
+    ),
+    review(
+        "authorization.k8s.io",
+        "SubjectAccessReview",
+        "subjectaccessreviews",
+        "subjectaccessreview",
+        false,
+    ),
+    Built {
+        group: "coordination.k8s.io",
+        stored: Some(("coordination.k8s.io", "v1", "Lease")),
+        behaviour: Behaviour {
+            create_on_update: true,
+            unconditional_update: false,
+            go_type: "coordination.Lease",
+            ..PLAIN
+        },
+        ..core("Lease", "leases", "lease", &[], "coordination.Lease")
+    },
+    rbac("ClusterRoleBinding", "clusterrolebindings", "clusterrolebinding", false, "rbac.ClusterRoleBinding"),
+    rbac("ClusterRole", "clusterroles", "clusterrole", false, "rbac.ClusterRole"),
+    rbac("RoleBinding", "rolebindings", "rolebinding", true, "rbac.RoleBinding"),
+    rbac("Role", "roles", "role", true, "rbac.Role"),
+    Built {
+        group: "apiextensions.k8s.io",
+        categories: &["api-extensions"],
+        namespaced: false,
+        subresources: &[status("CustomResourceDefinition")],
+        // Upstream hashes (and stores) the oldest version.
+        stored: Some(("apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition")),
+        directory: "apiextensions.k8s.io/customresourcedefinitions",
+        behaviour: Behaviour {
+            unconditional_update: false,
+            go_type: "apiextensions.CustomResourceDefinition",
+            ..PLAIN
+        },
+        ..core(
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+            "customresourcedefinition",
+            &["crd", "crds"],
+            "",
+        )
+    },
+];
+
+/// Groups and their versions in the order of discovery.
+pub(crate) fn groups_in_order() -> &'static [(&'static str, &'static [&'static str])] {
+    &[
+        ("", &["v1"]),
+        ("events.k8s.io", &["v1"]),
+        ("authentication.k8s.io", &["v1"]),
+        ("authorization.k8s.io", &["v1"]),
+        ("rbac.authorization.k8s.io", &["v1"]),
+        ("apiextensions.k8s.io", &["v1"]),
+        ("coordination.k8s.io", &["v1"]),
+    ]
+}
+
+impl Built {
+    /// The row as discovery and the handlers use it.
+    pub(crate) fn info(&self) -> ResourceInfo {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        ResourceInfo {
+            group: self.group.to_owned(),
+            version: self.version.to_owned(),
+            kind: self.kind.to_owned(),
+            list_kind: format!("{}List", self.kind),
+            plural: self.plural.to_owned(),
+            singular: self.singular.to_owned(),
+            short_names: owned(self.short_names),
+            categories: owned(self.categories),
+            namespaced: self.namespaced,
+            verbs: self.verbs.to_vec(),
+            subresources: self
+                .subresources
+                .iter()
+                .map(|sub| {
+                    let (group, version) = sub.body.unwrap_or_default();
+                    SubresourceInfo {
+                        name: sub.name.to_owned(),
+                        group: group.to_owned(),
+                        version: version.to_owned(),
+                        kind: sub.kind.to_owned(),
+                        verbs: sub.verbs.to_vec(),
+                    }
+                })
+                .collect(),
+            storage_version: self
+                .stored
+                .map(|(group, version, kind)| format!("{group}/{version}/{kind}"))
+                .unwrap_or_default(),
+            behaviour: self.behaviour,
+        }
+    }
+}

@@ -1,0 +1,592 @@
+//! Custom resources: what is established is served without a restart.
+//!
+//! Whether a definition is established is decided by a controller, not here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use coffer_store::Storage;
+use coffer_store::key::Origin;
+use coffer_store::registry::ResourceConfig;
+use coffer_types::Value;
+use coffer_types::meta::Meta as _;
+use coffer_types::names;
+use coffer_types::validation::field::{FieldError, FieldErrors, Path};
+use coffer_types::validation::meta::{self, MetaRules};
+use futures::StreamExt as _;
+
+use super::objects::StoredObjects;
+use super::printer::Printer;
+use super::strategy::{Strategy, keep};
+use super::{Behaviour, CustomGroup, Resource, ResourceInfo, SubresourceInfo};
+use crate::api::Server;
+use crate::controllers::custom_resources::FINALIZER;
+use crate::negotiate::Offers;
+use crate::ports::{Change, GroupResource, Objects as _};
+use crate::wire::{CustomWire, StorageCodec, Wire};
+
+/// Verbs of a custom resource, in upstream's order.
+const VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+
+/// Verbs while the definition is being deleted.
+const TERMINATING_VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "watch"];
+
+const STATUS_VERBS: &[&str] = &["get", "patch", "update"];
+
+fn definitions() -> GroupResource {
+    GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions")
+}
+
+/// Follows the definitions.
+pub(crate) struct CustomResources {
+    server: Arc<Server>,
+    storage: Arc<Storage>,
+    objects: Arc<StoredObjects>,
+    definitions: BTreeMap<String, Value>,
+    served: BTreeMap<String, Vec<Arc<Resource>>>,
+}
+
+impl CustomResources {
+    /// Starts to follow the definitions, until the server stops.
+    pub(crate) fn start(server: Arc<Server>, storage: Arc<Storage>, objects: Arc<StoredObjects>) {
+        let mut follower =
+            Self { server, storage, objects, definitions: BTreeMap::new(), served: BTreeMap::new() };
+        tokio::spawn(async move { follower.run().await });
+    }
+
+    async fn run(&mut self) {
+        let mut changes = self.objects.watch(&definitions());
+        while let Some(change) = changes.next().await {
+            match change {
+                Change::Reset(objects) => {
+                    self.definitions =
+                        objects.into_iter().map(|object| (object.name().to_owned(), object)).collect();
+                }
+                Change::Applied(object) => {
+                    self.definitions.insert(object.name().to_owned(), *object);
+                }
+                Change::Deleted(object) => {
+                    self.definitions.remove(object.name());
+                }
+            }
+            self.publish();
+        }
+    }
+
+    /// Serves what is established, and nothing else.
+    fn publish(&mut self) {
+        let mut served = BTreeMap::new();
+        for (name, definition) in &self.definitions {
+            if !is_true(definition, "Established") {
+                continue;
+            }
+            let unchanged = self
+                .served
+                .get(name)
+                .filter(|resources| {
+                    resources
+                        .first()
+                        .is_some_and(|one| one.definition_version == definition.resource_version())
+                })
+                .cloned();
+            match unchanged {
+                Some(resources) => {
+                    served.insert(name.clone(), resources);
+                }
+                None => match self.resources(definition) {
+                    Ok(resources) => {
+                        served.insert(name.clone(), resources);
+                    }
+                    Err(error) => tracing::warn!(name, %error, "custom resource cannot be served"),
+                },
+            }
+        }
+        for (name, gone) in &self.served {
+            if !served.contains_key(name)
+                && let Some(resource) = gone.first()
+            {
+                self.storage.close(&resource.info.group, &resource.info.plural);
+            }
+        }
+        self.served = served;
+        let all = self.served.values().flatten().cloned().collect();
+        self.server.resources.set_custom(all, self.groups());
+    }
+
+    fn groups(&self) -> Vec<CustomGroup> {
+        let mut groups: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for resource in self.served.values().flatten() {
+            groups.entry(resource.info.group.clone()).or_default().insert(resource.info.version.clone());
+        }
+        groups
+            .into_iter()
+            .map(|(name, versions)| {
+                let mut versions: Vec<String> = versions.into_iter().collect();
+                versions.sort_by(|left, right| version_rank(right).cmp(&version_rank(left)));
+                CustomGroup { name, versions }
+            })
+            .collect()
+    }
+
+    /// One resource for each served version.
+    fn resources(&self, definition: &Value) -> Result<Vec<Arc<Resource>>, String> {
+        let group = definition.str_at(&["spec", "group"]).to_owned();
+        let plural = definition.str_at(&["spec", "names", "plural"]).to_owned();
+        let kind = definition.str_at(&["spec", "names", "kind"]).to_owned();
+        let namespaced = definition.str_at(&["spec", "scope"]) == "Namespaced";
+        let versions = versions(definition);
+        let storage_version = versions
+            .iter()
+            .find(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
+            .map(|version| version.str_at(&["name"]).to_owned())
+            .ok_or("no version is stored")?;
+        let wire = |version: &Value| CustomWire {
+            group: group.clone(),
+            version: version.str_at(&["name"]).to_owned(),
+            kind: kind.clone(),
+            storage_version: storage_version.clone(),
+            open_api: version.at(&["schema", "openAPIV3Schema"]).cloned(),
+            schema: crate::wire::structural(version),
+            selectable: selectable(version),
+        };
+        let stored = versions
+            .iter()
+            .find(|version| version.str_at(&["name"]) == storage_version)
+            .map(|version| Arc::new(wire(version)))
+            .ok_or("no version is stored")?;
+        let store = self
+            .storage
+            .open(ResourceConfig {
+                group: group.clone(),
+                resource: plural.clone(),
+                origin: Origin::Extension,
+                namespaced,
+                codec: Arc::new(StorageCodec::Custom(stored)),
+                ttl_seconds: 0,
+            })
+            .map_err(|error| error.to_string())?;
+        let terminating = definition.deletion_timestamp().is_some();
+        let texts = |path: &[&str]| -> Vec<String> {
+            let items = definition.at(path).and_then(Value::as_array).unwrap_or_default();
+            items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let mut resources = Vec::new();
+        for version in versions {
+            if version.get("served").and_then(Value::as_bool) != Some(true) {
+                continue;
+            }
+            let name = version.str_at(&["name"]).to_owned();
+            let has_status = version.at(&["subresources", "status"]).is_some_and(|status| !status.is_null());
+            let mut list_kind = definition.str_at(&["spec", "names", "listKind"]).to_owned();
+            if list_kind.is_empty() {
+                list_kind = format!("{kind}List");
+            }
+            let info = ResourceInfo {
+                group: group.clone(),
+                version: name.clone(),
+                kind: kind.clone(),
+                list_kind,
+                plural: plural.clone(),
+                singular: definition.str_at(&["spec", "names", "singular"]).to_owned(),
+                short_names: texts(&["spec", "names", "shortNames"]),
+                categories: texts(&["spec", "names", "categories"]),
+                namespaced,
+                verbs: if terminating { TERMINATING_VERBS.to_vec() } else { VERBS.to_vec() },
+                subresources: if has_status {
+                    vec![SubresourceInfo {
+                        name: "status".to_owned(),
+                        group: String::new(),
+                        version: String::new(),
+                        kind: kind.clone(),
+                        verbs: STATUS_VERBS.to_vec(),
+                    }]
+                } else {
+                    Vec::new()
+                },
+                storage_version: format!("{group}/{storage_version}/{kind}"),
+                behaviour: Behaviour {
+                    create_on_update: false,
+                    unconditional_update: false,
+                    returns_deleted: false,
+                    go_type: "",
+                    offers: Offers::Custom,
+                    ttl_seconds: 0,
+                },
+            };
+            let wire = Arc::new(wire(version));
+            let strategy = CustomStrategy { namespaced, has_status, wire: Arc::clone(&wire) };
+            resources.push(Arc::new(Resource {
+                info,
+                registry: Some(Arc::clone(&store) as _),
+                wire: Wire::Custom(wire),
+                strategy: Arc::new(strategy),
+                create_only: None,
+                create_only_subresources: BTreeMap::new(),
+                printer: Printer::of_version(version),
+                definition_version: definition.resource_version().to_owned(),
+            }));
+        }
+        Ok(resources)
+    }
+}
+
+fn versions(definition: &Value) -> &[Value] {
+    definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default()
+}
+
+fn selectable(version: &Value) -> Vec<String> {
+    let fields = version.get("selectableFields").and_then(Value::as_array).unwrap_or_default();
+    fields.iter().map(|field| field.str_at(&["jsonPath"]).trim_start_matches('.').to_owned()).collect()
+}
+
+fn condition<'a>(definition: &'a Value, kind: &str) -> Option<&'a Value> {
+    let conditions = definition.at(&["status", "conditions"])?.as_array()?;
+    conditions.iter().find(|condition| condition.str_at(&["type"]) == kind)
+}
+
+fn is_true(definition: &Value, kind: &str) -> bool {
+    condition(definition, kind).is_some_and(|condition| condition.str_at(&["status"]) == "True")
+}
+
+/// How a version is preferred: general availability, then beta, then alpha, each by number; others last, by name.
+fn version_rank(version: &str) -> (u8, u64, u64, std::cmp::Reverse<String>) {
+    let parse = || -> Option<(u8, u64, u64)> {
+        let rest = version.strip_prefix('v')?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let major = rest[..digits].parse().ok()?;
+        let tail = &rest[digits..];
+        if tail.is_empty() {
+            return Some((3, major, 0));
+        }
+        let (rank, number) = match (tail.strip_prefix("beta"), tail.strip_prefix("alpha")) {
+            (Some(number), _) => (2, number),
+            (_, Some(number)) => (1, number),
+            _ => return None,
+        };
+        Some((rank, major, number.parse().ok()?))
+    };
+    let (rank, major, minor) = parse().unwrap_or_default();
+    let name = if rank == 0 { version.to_owned() } else { String::new() };
+    (rank, major, minor, std::cmp::Reverse(name))
+}
+
+/// Rules of CustomResourceDefinitions.
+pub(crate) struct DefinitionStrategy;
+
+const DEFINITION_RULES: MetaRules =
+    MetaRules { namespaced: false, name: names::dns_subdomain, qualified_finalizers: false };
+
+impl Strategy for DefinitionStrategy {
+    fn default(&self, object: &mut Value) {
+        let kind = object.str_at(&["spec", "names", "kind"]).to_owned();
+        if !kind.is_empty() {
+            if object.str_at(&["spec", "names", "singular"]).is_empty() {
+                object.set(&["spec", "names", "singular"], kind.to_lowercase());
+            }
+            if object.str_at(&["spec", "names", "listKind"]).is_empty() {
+                object.set(&["spec", "names", "listKind"], format!("{kind}List"));
+            }
+        }
+        if object.str_at(&["spec", "conversion", "strategy"]).is_empty() && object.get("spec").is_some() {
+            object.set(&["spec", "conversion", "strategy"], "None");
+        }
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        object.set(&["metadata", "generation"], 1);
+        let stored: Vec<Value> = stored_versions(object);
+        let mut status = Value::object();
+        status.set(&["conditions"], Value::Null);
+        let mut accepted = Value::object();
+        accepted.set(&["plural"], "");
+        accepted.set(&["kind"], "");
+        status.set(&["acceptedNames"], accepted);
+        status.set(&["storedVersions"], stored);
+        object.set(&["status"], status);
+    }
+
+    fn validate_create(&self, object: &Value) -> FieldErrors {
+        let mut errors = meta::validate(object, DEFINITION_RULES);
+        errors.extend(validate_definition(object));
+        errors
+    }
+
+    fn prepare_update(&self, subresource: &str, new: &mut Value, old: &Value) {
+        if subresource == "status" {
+            keep(new, old, &["spec"]);
+            let finalizers = new.at(&["metadata", "finalizers"]).cloned();
+            let resource_version = new.resource_version().to_owned();
+            let managed = new.at(&["metadata", "managedFields"]).cloned();
+            keep(new, old, &["metadata"]);
+            new.set_meta_str("resourceVersion", &resource_version);
+            for (field, value) in [("finalizers", finalizers), ("managedFields", managed)] {
+                match value {
+                    Some(value) => new.set(&["metadata", field], value),
+                    None => {
+                        new.remove(&["metadata", field]);
+                    }
+                }
+            }
+            return;
+        }
+        keep(new, old, &["status"]);
+        if new.get("spec") != old.get("spec") {
+            let generation = old.at(&["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
+            new.set(&["metadata", "generation"], generation + 1);
+        }
+        let mut stored = new
+            .at(&["status", "storedVersions"])
+            .and_then(Value::as_array)
+            .map(<[Value]>::to_vec)
+            .unwrap_or_default();
+        for version in stored_versions(new) {
+            if !stored.contains(&version) {
+                stored.push(version);
+            }
+        }
+        new.set(&["status", "storedVersions"], stored);
+    }
+
+    fn validate_update(&self, subresource: &str, new: &Value, old: &Value) -> FieldErrors {
+        let mut errors = meta::validate(new, DEFINITION_RULES);
+        errors.extend(meta::validate_update(new, old, DEFINITION_RULES));
+        if subresource.is_empty() {
+            errors.extend(validate_definition(new));
+            errors.extend(immutable_names(new, old));
+        }
+        errors
+    }
+
+    fn reset_fields(&self, subresource: &str) -> &'static [&'static [&'static str]] {
+        if subresource.is_empty() { &[&["status"]] } else { &[&["spec"]] }
+    }
+
+    fn prepare_deletion(&self, object: &mut Value) {
+        let mut finalizers: Vec<Value> = object.finalizers().into_iter().map(Value::from).collect();
+        if is_true(object, "Established")
+            && object.deletion_timestamp().is_none()
+            && !object.finalizers().contains(&FINALIZER)
+        {
+            finalizers.push(FINALIZER.into());
+            object.set(&["metadata", "finalizers"], finalizers);
+        }
+    }
+}
+
+fn stored_versions(definition: &Value) -> Vec<Value> {
+    versions(definition)
+        .iter()
+        .filter(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
+        .map(|version| Value::from(version.str_at(&["name"])))
+        .collect()
+}
+
+/// The checks of a definition that do not look into its schemas.
+fn validate_definition(object: &Value) -> FieldErrors {
+    let spec = Path::new("spec");
+    let mut errors = FieldErrors::new();
+    let (group, plural) = (object.str_at(&["spec", "group"]), object.str_at(&["spec", "names", "plural"]));
+    if !object.name().is_empty() && object.name() != format!("{plural}.{group}") {
+        errors.push(FieldError::invalid(
+            &Path::of(&["metadata", "name"]),
+            object.name(),
+            "must be spec.names.plural+\".\"+spec.group",
+        ));
+    }
+    if group.is_empty() {
+        errors.push(FieldError::required(&spec.child("group"), ""));
+    } else {
+        for fault in names::is_dns1123_subdomain(group) {
+            errors.push(FieldError::invalid(&spec.child("group"), group, fault));
+        }
+        if !group.contains('.') {
+            errors.push(FieldError::invalid(
+                &spec.child("group"),
+                group,
+                "should be a domain with at least one dot",
+            ));
+        }
+    }
+    match object.str_at(&["spec", "scope"]) {
+        "" => errors.push(FieldError::required(&spec.child("scope"), "")),
+        "Namespaced" | "Cluster" => {}
+        other => {
+            errors.push(FieldError::not_supported(&spec.child("scope"), other, &["Cluster", "Namespaced"]))
+        }
+    }
+    let list = versions(object);
+    let mut seen = BTreeSet::new();
+    let mut stored = 0;
+    for (index, version) in list.iter().enumerate() {
+        let path = spec.child("versions").index(index);
+        let name = version.str_at(&["name"]);
+        if !seen.insert(name) {
+            errors.push(FieldError::invalid(
+                &spec.child("versions"),
+                &Value::from(list.iter().map(|one| Value::from(one.str_at(&["name"]))).collect::<Vec<_>>()),
+                "must contain unique version names",
+            ));
+        }
+        for fault in names::is_dns1035_label(name) {
+            errors.push(FieldError::invalid(&path.child("name"), name, fault));
+        }
+        stored += usize::from(version.get("storage").and_then(Value::as_bool) == Some(true));
+        if version.at(&["schema", "openAPIV3Schema"]).is_none_or(Value::is_null) {
+            errors.push(FieldError::required(
+                &path.child("schema").child("openAPIV3Schema"),
+                "schemas are required",
+            ));
+        }
+    }
+    if stored != 1 {
+        errors.push(FieldError::invalid(
+            &spec.child("versions"),
+            &Value::from(list.iter().map(|one| Value::from(one.str_at(&["name"]))).collect::<Vec<_>>()),
+            "must have exactly one version marked as storage version",
+        ));
+    }
+    if object.at(&["spec", "preserveUnknownFields"]).and_then(Value::as_bool) == Some(true) {
+        errors.push(FieldError::invalid(
+            &spec.child("preserveUnknownFields"),
+            true,
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
+        ));
+    }
+    let names_path = spec.child("names");
+    for field in ["plural", "singular", "kind", "listKind"] {
+        let name = object.str_at(&["spec", "names", field]);
+        if name.is_empty() {
+            errors.push(FieldError::required(&names_path.child(field), ""));
+            continue;
+        }
+        for fault in names::is_dns1035_label(&name.to_lowercase()) {
+            errors.push(FieldError::invalid(&names_path.child(field), name, fault));
+        }
+    }
+    let kind = object.str_at(&["spec", "names", "kind"]);
+    if !kind.is_empty() && kind == object.str_at(&["spec", "names", "listKind"]) {
+        errors.push(FieldError::invalid(
+            &names_path.child("listKind"),
+            kind,
+            "kind and listKind may not be the same",
+        ));
+    }
+    errors
+}
+
+fn immutable_names(new: &Value, old: &Value) -> FieldErrors {
+    let mut fields: Vec<&[&str]> = vec![&["spec", "group"], &["spec", "names", "plural"]];
+    if is_true(old, "Established") {
+        fields.push(&["spec", "scope"]);
+        fields.push(&["spec", "names", "kind"]);
+    }
+    fields
+        .into_iter()
+        .filter(|field| new.at(field) != old.at(field))
+        .map(|field| FieldError::invalid(&Path::of(field), new.str_at(field), "field is immutable"))
+        .collect()
+}
+
+/// Rules of one version of a custom resource.
+struct CustomStrategy {
+    namespaced: bool,
+    has_status: bool,
+    wire: Arc<CustomWire>,
+}
+
+impl CustomStrategy {
+    fn rules(&self) -> MetaRules {
+        MetaRules { namespaced: self.namespaced, name: names::dns_subdomain, qualified_finalizers: false }
+    }
+}
+
+impl Strategy for CustomStrategy {
+    fn default(&self, _object: &mut Value) {}
+
+    fn prepare_create(&self, object: &mut Value) {
+        if self.has_status {
+            object.remove(&["status"]);
+        }
+        object.set(&["metadata", "generation"], 1);
+    }
+
+    fn validate_create(&self, object: &Value) -> FieldErrors {
+        let mut errors = meta::validate(object, self.rules());
+        errors.extend(self.wire.validate(object, None));
+        errors
+    }
+
+    fn prepare_update(&self, subresource: &str, new: &mut Value, old: &Value) {
+        if subresource == "status" {
+            let status = new.get("status").cloned();
+            let managed = new.at(&["metadata", "managedFields"]).cloned();
+            let resource_version = new.resource_version().to_owned();
+            *new = old.clone();
+            new.set_meta_str("resourceVersion", &resource_version);
+            if let Some(managed) = managed {
+                new.set(&["metadata", "managedFields"], managed);
+            }
+            match status {
+                Some(status) => new.set(&["status"], status),
+                None => {
+                    new.remove(&["status"]);
+                }
+            }
+            return;
+        }
+        if self.has_status {
+            keep(new, old, &["status"]);
+        }
+        let content = |object: &Value| -> Vec<(String, Value)> {
+            object
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter(|(key, _)| {
+                    key.as_str() != "metadata" && !(self.has_status && key.as_str() == "status")
+                })
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect()
+        };
+        if content(new) != content(old) {
+            let generation = old.at(&["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
+            new.set(&["metadata", "generation"], generation + 1);
+        }
+    }
+
+    fn validate_update(&self, _subresource: &str, new: &Value, old: &Value) -> FieldErrors {
+        let mut errors = meta::validate(new, self.rules());
+        errors.extend(meta::validate_update(new, old, self.rules()));
+        errors.extend(self.wire.validate(new, Some(old)));
+        errors
+    }
+
+    fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        meta::finalizer_warnings(new, old)
+    }
+
+    fn reset_fields(&self, subresource: &str) -> &'static [&'static [&'static str]] {
+        match (self.has_status, subresource) {
+            (true, "") => &[&["status"]],
+            (true, _) => &[&["spec"]],
+            (false, _) => &[],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_preferred_as_upstream() {
+        let mut versions =
+            ["foo10", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v2", "foo1", "v11alpha2", "v10"];
+        versions.sort_by(|left, right| version_rank(right).cmp(&version_rank(left)));
+        // The example in upstream's documentation of version priority.
+        assert_eq!(
+            versions,
+            ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2", "foo1", "foo10"]
+        );
+    }
+}

@@ -1,0 +1,315 @@
+//! The rules of each kind, behind one trait. The rules themselves are pure and live in `coffer_types::validation`.
+
+use coffer_types::meta::Meta as _;
+use coffer_types::names;
+use coffer_types::validation::field::FieldErrors;
+use coffer_types::validation::meta::{self, MetaRules};
+use coffer_types::validation::{node, plain, pod, rbac, secret};
+use coffer_types::{SecretBytes, Value};
+
+/// What is special about the objects of one resource.
+pub(crate) trait Strategy: Send + Sync + 'static {
+    /// Defaults and conversions right after an object was decoded.
+    fn default(&self, object: &mut Value);
+
+    /// Sets what a client may not choose.
+    fn prepare_create(&self, object: &mut Value);
+
+    /// What is wrong with a new object.
+    fn validate_create(&self, object: &Value) -> FieldErrors;
+
+    /// Takes over from `old` what this kind of update may not change.
+    fn prepare_update(&self, subresource: &str, new: &mut Value, old: &Value);
+
+    /// What is wrong with a changed object.
+    fn validate_update(&self, subresource: &str, new: &Value, old: &Value) -> FieldErrors;
+
+    /// What the client is told about an object that is accepted.
+    fn warnings(&self, _new: &Value, _old: Option<&Value>) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Fields that this kind of write ignores, so nobody comes to own them by it.
+    fn reset_fields(&self, _subresource: &str) -> &'static [&'static [&'static str]] {
+        &[]
+    }
+
+    /// Seconds between a deletion and its end, for kinds that end gracefully.
+    fn grace_period(&self, _object: &Value, _wanted: Option<i64>) -> Option<i64> {
+        None
+    }
+
+    /// What a deletion changes besides the deletion time.
+    fn prepare_deletion(&self, _object: &mut Value) {}
+
+    /// Whether nothing holds an object that is being deleted.
+    fn is_released(&self, object: &Value) -> bool {
+        let grace = object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64);
+        object.finalizers().is_empty() && grace.unwrap_or(0) == 0
+    }
+}
+
+/// A built-in kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BuiltIn {
+    Secret,
+    ConfigMap,
+    Namespace,
+    ServiceAccount,
+    Pod,
+    Node,
+    Event,
+    Service,
+    Endpoints,
+    Lease,
+    Role,
+    ClusterRole,
+    RoleBinding,
+    ClusterRoleBinding,
+    /// Nothing is stored.
+    Review,
+}
+
+impl BuiltIn {
+    /// The kind of that name.
+    pub(crate) fn of(kind: &str) -> Self {
+        match kind {
+            "Secret" => Self::Secret,
+            "ConfigMap" => Self::ConfigMap,
+            "Namespace" => Self::Namespace,
+            "ServiceAccount" => Self::ServiceAccount,
+            "Pod" => Self::Pod,
+            "Node" => Self::Node,
+            "Event" => Self::Event,
+            "Service" => Self::Service,
+            "Endpoints" => Self::Endpoints,
+            "Lease" => Self::Lease,
+            "Role" => Self::Role,
+            "ClusterRole" => Self::ClusterRole,
+            "RoleBinding" => Self::RoleBinding,
+            "ClusterRoleBinding" => Self::ClusterRoleBinding,
+            _ => Self::Review,
+        }
+    }
+
+    fn rules(self) -> MetaRules {
+        let namespaced = !matches!(
+            self,
+            Self::Namespace | Self::Node | Self::ClusterRole | Self::ClusterRoleBinding | Self::Review
+        );
+        let name = match self {
+            Self::Namespace => names::dns_label,
+            Self::Role | Self::ClusterRole | Self::RoleBinding | Self::ClusterRoleBinding => {
+                names::path_segment
+            }
+            _ => names::dns_subdomain,
+        };
+        let core = !matches!(
+            self,
+            Self::Lease
+                | Self::Role
+                | Self::ClusterRole
+                | Self::RoleBinding
+                | Self::ClusterRoleBinding
+                | Self::Event
+                | Self::Review
+        );
+        MetaRules { namespaced, name, qualified_finalizers: core }
+    }
+}
+
+impl Strategy for BuiltIn {
+    fn default(&self, object: &mut Value) {
+        match self {
+            Self::Secret => secret::default(object),
+            Self::Namespace => plain::default_namespace(object),
+            Self::Pod => pod::default(object),
+            Self::RoleBinding | Self::ClusterRoleBinding => rbac::default_binding(object),
+            _ => {}
+        }
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        match self {
+            Self::Namespace => plain::prepare_namespace_create(object),
+            Self::Pod => pod::prepare_create(object),
+            _ => {}
+        }
+    }
+
+    fn validate_create(&self, object: &Value) -> FieldErrors {
+        let rules = self.rules();
+        match self {
+            Self::Secret => secret::validate(object, rules),
+            Self::ConfigMap => plain::validate_config_map(object, rules),
+            Self::Namespace => plain::validate_namespace(object, rules),
+            Self::Pod => pod::validate(object, rules),
+            Self::Node => node::validate(object, rules),
+            Self::Event => plain::validate_event(&crate::wire::core_event(object), rules),
+            Self::Lease => plain::validate_lease(object, rules),
+            Self::Role | Self::ClusterRole => rbac::validate_role(object, rules),
+            Self::RoleBinding | Self::ClusterRoleBinding => rbac::validate_binding(object, rules),
+            Self::ServiceAccount | Self::Service | Self::Endpoints => meta::validate(object, rules),
+            Self::Review => FieldErrors::new(),
+        }
+    }
+
+    fn prepare_update(&self, subresource: &str, new: &mut Value, old: &Value) {
+        match (self, subresource) {
+            (Self::Secret, _) => secret::prepare_update(new, old),
+            (Self::Namespace, "") => plain::prepare_namespace_update(new, old),
+            (Self::Namespace, "status") => keep(new, old, &["spec"]),
+            (Self::Namespace, _) => keep(new, old, &["status"]),
+            (Self::Pod, "") => pod::prepare_update(new, old),
+            (Self::Pod, _) => pod::prepare_status_update(new, old),
+            (Self::Node, "") => node::prepare_update(new, old),
+            (Self::Node, _) => node::prepare_status_update(new, old),
+            (Self::Service, "") => keep(new, old, &["status"]),
+            (Self::Service, _) => keep(new, old, &["spec"]),
+            _ => {}
+        }
+    }
+
+    fn validate_update(&self, subresource: &str, new: &Value, old: &Value) -> FieldErrors {
+        let rules = self.rules();
+        match (self, subresource) {
+            (Self::Secret, _) => secret::validate_update(new, old, rules),
+            (Self::ConfigMap, _) => plain::validate_config_map_update(new, old, rules),
+            (Self::Namespace, "") => plain::validate_namespace_update(new, old, rules),
+            (Self::Namespace, "status") => plain::validate_namespace_status(new, old, rules),
+            (Self::Namespace, _) => plain::validate_namespace_finalize(new, old, rules),
+            (Self::Pod, "") => pod::validate_update(new, old, rules),
+            (Self::Pod, _) => pod::validate_status_update(new, old, rules),
+            (Self::Node, _) => node::validate_update(new, old, rules),
+            (Self::Event, _) => plain::validate_event_update(
+                &crate::wire::core_event(new),
+                &crate::wire::core_event(old),
+                rules,
+            ),
+            (Self::Lease, _) => plain::validate_lease_update(new, old, rules),
+            (Self::Role | Self::ClusterRole, _) => rbac::validate_role_update(new, old, rules),
+            (Self::RoleBinding | Self::ClusterRoleBinding, _) => {
+                rbac::validate_binding_update(new, old, rules)
+            }
+            (Self::ServiceAccount | Self::Service | Self::Endpoints, _) => {
+                let mut errors = meta::validate(new, rules);
+                errors.extend(meta::validate_update(new, old, rules));
+                errors
+            }
+            (Self::Review, _) => FieldErrors::new(),
+        }
+    }
+
+    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
+        match self {
+            Self::Secret => secret::warnings(new, &KeyPair),
+            _ => Vec::new(),
+        }
+    }
+
+    fn reset_fields(&self, subresource: &str) -> &'static [&'static [&'static str]] {
+        const STATUS: &[&[&str]] = &[&["status"]];
+        const SPEC: &[&[&str]] = &[&["spec"]];
+        match (self, subresource) {
+            (Self::Namespace | Self::Pod | Self::Node | Self::Service, "") => STATUS,
+            (Self::Namespace, "finalize") => STATUS,
+            (Self::Namespace | Self::Pod | Self::Node | Self::Service, _) => SPEC,
+            _ => &[],
+        }
+    }
+
+    fn grace_period(&self, object: &Value, wanted: Option<i64>) -> Option<i64> {
+        if *self != Self::Pod {
+            return None;
+        }
+        let own = object.at(&["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_i64);
+        let grace = wanted.or(own).unwrap_or(0);
+        let unscheduled = object.str_at(&["spec", "nodeName"]).is_empty();
+        let ended = matches!(object.str_at(&["status", "phase"]), "Failed" | "Succeeded");
+        Some(match () {
+            () if unscheduled || ended => 0,
+            () if grace < 0 => 1,
+            () => grace,
+        })
+    }
+
+    fn prepare_deletion(&self, object: &mut Value) {
+        if *self == Self::Namespace {
+            object.set(&["status", "phase"], "Terminating");
+        }
+    }
+
+    fn is_released(&self, object: &Value) -> bool {
+        if *self == Self::Namespace {
+            let own = object.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
+            return object.finalizers().is_empty() && own.is_empty();
+        }
+        let grace = object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64);
+        object.finalizers().is_empty() && grace.unwrap_or(0) == 0
+    }
+}
+
+/// `new[path]` becomes what it was.
+pub(crate) fn keep(new: &mut Value, old: &Value, path: &[&str]) {
+    match old.at(path) {
+        Some(value) => new.set(path, value.clone()),
+        None => {
+            new.remove(path);
+        }
+    }
+}
+
+/// Whether a TLS Secret's key belongs to its certificate.
+struct KeyPair;
+
+impl secret::PairCheck for KeyPair {
+    fn check(&self, chain: &[Vec<u8>], key: &SecretBytes) -> Result<(), String> {
+        let unparsable = || "tls: failed to parse private key".to_owned();
+        let key = rustls::pki_types::PrivateKeyDer::try_from(key.expose()).map_err(|_| unparsable())?;
+        let key = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key).map_err(|_| unparsable())?;
+        let Some(leaf) = chain.first() else { return Ok(()) };
+        let (_, leaf) = x509_parser::parse_x509_certificate(leaf)
+            .map_err(|_| "x509: malformed certificate".to_owned())?;
+        let public = leaf.public_key();
+        let Some(own) = key.public_key() else { return Ok(()) };
+        if own.as_ref() == public.raw {
+            return Ok(());
+        }
+        let same_type = x509_parser::x509::SubjectPublicKeyInfo::from_der(own.as_ref())
+            .is_ok_and(|(_, own)| own.algorithm.algorithm == public.algorithm.algorithm);
+        Err(if same_type {
+            "tls: private key does not match public key".to_owned()
+        } else {
+            "tls: private key type does not match public key type".to_owned()
+        })
+    }
+}
+
+use x509_parser::prelude::FromDer as _;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_ends_at_once_where_nobody_runs_it() {
+        let pod = |node: &str, phase: &str, own: i64| {
+            let mut pod = Value::object();
+            pod.set_str(&["spec", "nodeName"], node);
+            pod.set(&["spec", "terminationGracePeriodSeconds"], own);
+            pod.set_str(&["status", "phase"], phase);
+            pod
+        };
+        for (pod, wanted, expected) in [
+            (pod("", "Pending", 30), None, 0),
+            (pod("n", "Running", 30), None, 30),
+            (pod("n", "Running", 30), Some(5), 5),
+            (pod("n", "Running", 30), Some(0), 0),
+            (pod("n", "Running", 30), Some(-1), 1),
+            (pod("n", "Succeeded", 30), None, 0),
+        ] {
+            assert_eq!(BuiltIn::Pod.grace_period(&pod, wanted), Some(expected), "{wanted:?}");
+        }
+        assert_eq!(BuiltIn::Secret.grace_period(&Value::object(), None), None);
+    }
+}

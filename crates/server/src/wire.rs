@@ -1,0 +1,544 @@
+//! How the objects of one resource are read and written: built-in kinds by their tables, custom ones as JSON.
+//!
+//! The only place that knows the codecs. No error's text holds a value.
+
+mod custom;
+mod events;
+mod fields;
+mod frames;
+mod storage;
+
+use std::sync::Arc;
+
+use coffer_lang::field_selector::{FieldSelector, FieldSelectorError};
+use coffer_store::registry::{List, Stored};
+use coffer_types::codec::transcode::{self, ListHead, Part, Source};
+use coffer_types::codec::{DecodeError, json, proto, yaml};
+use coffer_types::fields::Schema;
+use coffer_types::meta::{self, Meta as _};
+use coffer_types::schema::{self, Kind};
+use coffer_types::{Status, Value};
+
+pub(crate) use self::custom::{CustomWire, structural};
+pub(crate) use self::fields::{Writer, record_update};
+pub(crate) use self::frames::{bookmark, event_frame};
+pub(crate) use self::storage::StorageCodec;
+use crate::negotiate::{Media, MetaVersion};
+use crate::quote;
+use crate::resources::ResourceInfo;
+use crate::resources::strategy::Strategy;
+
+/// A decoded body.
+#[derive(Debug)]
+pub(crate) struct Decoded {
+    /// The object, defaulted.
+    pub(crate) object: Value,
+    /// Unknown and duplicate fields.
+    pub(crate) strict: Vec<String>,
+}
+
+/// One resource's codecs.
+#[derive(Clone)]
+pub(crate) enum Wire {
+    BuiltIn(BuiltInWire),
+    Custom(Arc<CustomWire>),
+}
+
+/// How the stored form of a built-in object differs from the served one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Not at all.
+    Same,
+    /// The core Event of an `events.k8s.io` Event.
+    CoreEvent,
+    /// The older version of a CustomResourceDefinition, as JSON.
+    Definition,
+}
+
+impl Form {
+    fn of(group: &str, kind: &str) -> Self {
+        match (group, kind) {
+            ("events.k8s.io", "Event") => Self::CoreEvent,
+            ("apiextensions.k8s.io", "CustomResourceDefinition") => Self::Definition,
+            _ => Self::Same,
+        }
+    }
+}
+
+/// Codecs by tables.
+#[derive(Clone)]
+pub(crate) struct BuiltInWire {
+    /// The served kind.
+    kind: &'static Kind,
+    /// The kind of a list.
+    list: Option<&'static Kind>,
+    /// How the stored form differs from the served one.
+    stored: Form,
+    /// Defaults of a decoded object.
+    strategy: Option<Arc<dyn Strategy>>,
+}
+
+impl Wire {
+    /// The codecs of a built-in kind, if it is one.
+    pub(crate) fn built_in(
+        group: &str,
+        version: &str,
+        kind: &str,
+        strategy: Option<Arc<dyn Strategy>>,
+    ) -> Option<Self> {
+        let list = schema::lookup(group, version, &format!("{kind}List"));
+        let stored = Form::of(group, kind);
+        let kind = schema::lookup(group, version, kind)?;
+        Some(Self::BuiltIn(BuiltInWire { kind, list, stored, strategy }))
+    }
+
+    /// Decodes a body.
+    pub(crate) fn decode(&self, body: &[u8], media: Media) -> Result<Decoded, Status> {
+        match self {
+            Self::BuiltIn(wire) => wire.decode(body, media),
+            Self::Custom(wire) => wire.decode(body, media),
+        }
+    }
+
+    /// Makes an object of a patched tree. The error is the decoder's text.
+    pub(crate) fn retype(&self, tree: &Value) -> Result<Decoded, String> {
+        match self {
+            Self::BuiltIn(wire) => {
+                let decoded = json::retype(wire.kind.message, tree).map_err(|error| error.to_string())?;
+                let mut object = decoded.object;
+                object.set_type(&wire.kind.api_version(), wire.kind.kind);
+                wire.default(&mut object);
+                Ok(Decoded { object, strict: decoded.strict_errors })
+            }
+            Self::Custom(wire) => wire.accept(tree.clone(), Vec::new()),
+        }
+    }
+
+    /// Applies a strategic merge patch to a tree in JSON form.
+    pub(crate) fn strategic(
+        &self,
+        document: Value,
+        patch: Value,
+    ) -> Result<Value, coffer_types::patch::strategic::StrategicError> {
+        match self {
+            Self::BuiltIn(wire) => coffer_types::patch::strategic::apply(document, patch, wire.kind.message),
+            Self::Custom(_) => {
+                Err(coffer_types::patch::strategic::StrategicError::BadRequest("invalid JSON document"))
+            }
+        }
+    }
+
+    /// The object as it is served, from its stored form.
+    pub(crate) fn read(&self, stored: &Stored) -> Result<Value, Status> {
+        let mut object = match self {
+            Self::BuiltIn(wire) => wire.read(&stored.bytes)?,
+            Self::Custom(wire) => wire.read(&stored.bytes)?,
+        };
+        object.set_meta_str("resourceVersion", &stored.revision.to_string());
+        Ok(object)
+    }
+
+    /// The stored bytes as the transcoder reads them, when they can be served without a conversion.
+    fn source<'a>(&self, stored: &'a Stored, part: Part) -> Option<Source<'a>> {
+        let kind = match self {
+            Self::BuiltIn(wire) if wire.stored == Form::Same => Some(wire.kind),
+            // The metadata of a stored definition is found as that of any other JSON.
+            Self::BuiltIn(wire) if wire.stored == Form::Definition && part != Part::Whole => None,
+            Self::BuiltIn(_) => return None,
+            Self::Custom(wire) => {
+                if part == Part::Whole && !wire.serves_what_is_stored() {
+                    return None;
+                }
+                None
+            }
+        };
+        Some(Source { kind, bytes: &stored.bytes, revision: stored.revision })
+    }
+
+    /// One stored object as a whole document.
+    pub(crate) fn object(&self, stored: &Stored, media: Media) -> Result<Vec<u8>, Status> {
+        let Some(source) = self.source(stored, Part::Whole) else {
+            return self.value(&self.read(stored)?, media);
+        };
+        document(&source, Part::Whole, media)
+    }
+
+    /// One stored object inside a watch event: no new line at its end.
+    pub(crate) fn event_object(&self, stored: &Stored, media: Media) -> Result<Vec<u8>, Status> {
+        let mut bytes = self.object(stored, media)?;
+        if media == Media::Json && bytes.last() == Some(&b'\n') {
+            bytes.pop();
+        }
+        Ok(bytes)
+    }
+
+    /// One object as a whole document.
+    pub(crate) fn value(&self, object: &Value, media: Media) -> Result<Vec<u8>, Status> {
+        match self {
+            Self::BuiltIn(wire) => Ok(encode(Some(wire.kind), object, media)),
+            Self::Custom(_) if media == Media::Protobuf => {
+                Err(Status::internal("no protobuf for a custom resource"))
+            }
+            Self::Custom(_) => Ok(encode(None, object, media)),
+        }
+    }
+
+    /// A page as a whole document.
+    pub(crate) fn list(&self, info: &ResourceInfo, page: &List, media: Media) -> Result<Vec<u8>, Status> {
+        let custom = matches!(self, Self::Custom(_));
+        if custom && media == Media::Protobuf {
+            return Err(Status::internal("no protobuf for a custom resource"));
+        }
+        let sources: Option<Vec<Source<'_>>> =
+            page.items.iter().map(|stored| self.source(stored, Part::Whole)).collect();
+        let api_version = info.api_version();
+        if let Some(sources) = sources {
+            let head = ListHead {
+                api_version: &api_version,
+                kind: &info.list_kind,
+                revision: page.revision,
+                continue_token: &page.continue_token,
+                remaining: page.remaining,
+                part: Part::Whole,
+                typed_items: custom,
+            };
+            return list_document(&head, custom, sources, media);
+        }
+        let mut items = Vec::with_capacity(page.items.len());
+        for stored in &page.items {
+            let mut object = self.read(stored)?;
+            if !custom {
+                object.remove(&["kind"]);
+                object.remove(&["apiVersion"]);
+            }
+            items.push(object);
+        }
+        let mut list = Value::object();
+        list.set_type(&api_version, &info.list_kind);
+        list.set(&["metadata"], list_meta(page));
+        list.set(&["items"], items);
+        let kind = match self {
+            Self::BuiltIn(wire) => wire.list,
+            Self::Custom(_) => None,
+        };
+        Ok(encode(kind, &list, media))
+    }
+
+    /// One stored object's metadata as a whole document.
+    pub(crate) fn partial(
+        &self,
+        stored: &Stored,
+        version: MetaVersion,
+        media: Media,
+    ) -> Result<Vec<u8>, Status> {
+        let part = Part::Metadata(version.api_version());
+        match self.source(stored, part) {
+            Some(source) => document(&source, part, media),
+            None => partial_value(&self.read(stored)?, version, media),
+        }
+    }
+
+    /// A page of metadata.
+    pub(crate) fn partial_list(
+        &self,
+        page: &List,
+        version: MetaVersion,
+        media: Media,
+    ) -> Result<Vec<u8>, Status> {
+        let part = Part::Metadata(version.api_version());
+        let sources: Option<Vec<Source<'_>>> =
+            page.items.iter().map(|stored| self.source(stored, part)).collect();
+        if let Some(sources) = sources {
+            let head = ListHead {
+                api_version: version.api_version(),
+                kind: "PartialObjectMetadataList",
+                revision: page.revision,
+                continue_token: &page.continue_token,
+                remaining: page.remaining,
+                part,
+                typed_items: true,
+            };
+            return list_document(&head, matches!(self, Self::Custom(_)), sources, media);
+        }
+        let mut items = Vec::with_capacity(page.items.len());
+        for stored in &page.items {
+            items.push(partial_tree(&self.read(stored)?, version));
+        }
+        let mut list = Value::object();
+        list.set_type(version.api_version(), "PartialObjectMetadataList");
+        list.set(&["metadata"], list_meta(page));
+        list.set(&["items"], items);
+        let kind = schema::lookup("meta.k8s.io", "v1", "PartialObjectMetadataList");
+        Ok(encode_as(kind, version.api_version(), &list, media))
+    }
+
+    /// Refuses fields by which the objects cannot be selected, and replaces aliases.
+    pub(crate) fn check_fields(&self, fields: FieldSelector) -> Result<FieldSelector, FieldSelectorError> {
+        match self {
+            Self::BuiltIn(wire) => fields.for_kind(wire.kind.group, wire.kind.kind, None),
+            Self::Custom(wire) => fields.for_kind(&wire.group, &wire.kind, Some(&wire.selectable)),
+        }
+    }
+
+    /// The type of the objects, for field management.
+    fn field_schema(&self) -> Schema<'_> {
+        match self {
+            Self::BuiltIn(wire) => Schema::Message(wire.kind.message),
+            Self::Custom(wire) => wire.field_schema(),
+        }
+    }
+}
+
+impl BuiltInWire {
+    fn default(&self, object: &mut Value) {
+        if let Some(strategy) = &self.strategy {
+            strategy.default(object);
+        }
+    }
+
+    fn read(&self, bytes: &[u8]) -> Result<Value, Status> {
+        storage::decode(self.kind, self.stored, bytes).map_err(|error| unreadable(&error))
+    }
+
+    fn decode(&self, body: &[u8], media: Media) -> Result<Decoded, Status> {
+        let kind = self.kind;
+        let (mut object, strict) = match media {
+            Media::Json => {
+                self.check_type(json::peek_type(body).map_err(|error| self.unrecognized(&error.0, body))?)?;
+                let decoded = json::decode(kind.message, body).map_err(|error| self.undecodable(&error.0))?;
+                (decoded.object, decoded.strict_errors)
+            }
+            Media::Yaml => {
+                let tree = yaml::decode_untyped(body).map_err(|error| self.unrecognized(&error.0, body))?;
+                let named = (tree.object.api_version().to_owned(), tree.object.kind().to_owned());
+                self.check_type(named)?;
+                let decoded = yaml::decode(kind.message, body).map_err(|error| self.undecodable(&error.0))?;
+                (decoded.object, decoded.strict_errors)
+            }
+            Media::Protobuf => {
+                let envelope = proto::open(body).map_err(|error| self.unrecognized(&error.0, body))?;
+                self.check_type((envelope.api_version.clone(), envelope.kind.clone()))?;
+                let object =
+                    proto::decode(kind.message, envelope.raw).map_err(|error| self.undecodable(&error.0))?;
+                (object, Vec::new())
+            }
+        };
+        object.set_type(&kind.api_version(), kind.kind);
+        self.default(&mut object);
+        Ok(Decoded { object, strict })
+    }
+
+    /// The body must say that it is of this kind, or say nothing.
+    fn check_type(&self, (api_version, named): (String, String)) -> Result<(), Status> {
+        let kind = self.kind;
+        let own = kind.api_version();
+        let api_version = if api_version.is_empty() { own.clone() } else { api_version };
+        let named = if named.is_empty() { kind.kind.to_owned() } else { named };
+        if named == kind.kind && api_version == own {
+            return Ok(());
+        }
+        let (group, version) = meta::split_api_version(&api_version);
+        let cannot = |why: String| {
+            Status::bad_request(format!(
+                "{named} in version {} cannot be handled as a {}: {why}",
+                quote(version),
+                kind.kind
+            ))
+        };
+        if schema::lookup(group, version, &named).is_none() {
+            return Err(cannot(format!(
+                "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
+                quote(&named),
+                quote(&api_version)
+            )));
+        }
+        if named == kind.kind {
+            return Err(Status::bad_request(format!(
+                "the API version in the data ({api_version}) does not match the expected API version ({own})"
+            )));
+        }
+        Err(cannot(format!(
+            "converting ({version}.{named}) to ({}): unknown conversion",
+            internal_name(kind)
+        )))
+    }
+
+    fn undecodable(&self, why: &str) -> Status {
+        let kind = self.kind;
+        Status::bad_request(format!(
+            "{} in version {} cannot be handled as a {}: {why}",
+            kind.kind,
+            quote(kind.version),
+            kind.kind
+        ))
+    }
+
+    fn unrecognized(&self, why: &str, body: &[u8]) -> Status {
+        Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): {why} ({})",
+            self.kind.kind,
+            summary(body)
+        ))
+    }
+}
+
+/// An Event of either group as the core group has it.
+pub(crate) fn core_event(event: &Value) -> Value {
+    if event.api_version() == "v1" { event.clone() } else { events::to_core(event.clone()) }
+}
+
+fn unreadable(error: &DecodeError) -> Status {
+    Status::internal(error.to_string())
+}
+
+/// One object as a whole document.
+fn document(source: &Source<'_>, part: Part, media: Media) -> Result<Vec<u8>, Status> {
+    let mut out = Vec::with_capacity(source.bytes.len() * 2 + 64);
+    match media {
+        Media::Json => {
+            source.to_json(part, true, &mut out).map_err(|error| unreadable(&error))?;
+            out.push(b'\n');
+        }
+        Media::Protobuf => source.to_envelope(part, &mut out).map_err(|error| unreadable(&error))?,
+        Media::Yaml => {
+            let mut json = Vec::with_capacity(source.bytes.len() * 2);
+            source.to_json(part, true, &mut json).map_err(|error| unreadable(&error))?;
+            yaml::from_json(&json, &mut out).map_err(|error| unreadable(&error))?;
+        }
+    }
+    Ok(out)
+}
+
+/// A list as a whole document.
+fn list_document(
+    head: &ListHead<'_>,
+    custom: bool,
+    sources: Vec<Source<'_>>,
+    media: Media,
+) -> Result<Vec<u8>, Status> {
+    let size: usize = sources.iter().map(|source| source.bytes.len()).sum();
+    let mut out = Vec::with_capacity(size + size / 2 + 256);
+    match media {
+        Media::Json => {
+            transcode::list_json(head, custom, sources, &mut out).map_err(|error| unreadable(&error))?;
+        }
+        Media::Protobuf => {
+            transcode::list_protobuf(head, sources, &mut out).map_err(|error| unreadable(&error))?;
+        }
+        Media::Yaml => {
+            let mut json = Vec::with_capacity(size * 2);
+            transcode::list_json(head, custom, sources, &mut json).map_err(|error| unreadable(&error))?;
+            yaml::from_json(&json, &mut out).map_err(|error| unreadable(&error))?;
+        }
+    }
+    Ok(out)
+}
+
+/// 400 for a body of a known kind.
+pub(crate) fn undecodable(info: &ResourceInfo, why: &str) -> Status {
+    Status::bad_request(format!(
+        "{} in version {} cannot be handled as a {}: {why}",
+        info.kind,
+        quote(&info.version),
+        info.kind
+    ))
+}
+
+/// `core.Secret`, as upstream names its internal types.
+fn internal_name(kind: &Kind) -> String {
+    let group = match kind.group {
+        "" => "core",
+        group => group.split('.').next().unwrap_or(group),
+    };
+    format!("{group}.{}", kind.kind)
+}
+
+/// What an error shows of a body. Upstream shows the first bytes, which may be secret: only
+/// a lone bracket or nothing is shown here.
+fn summary(body: &[u8]) -> &'static str {
+    match body {
+        [] => "<empty>",
+        [b'{'] => "{",
+        _ => "<content redacted>",
+    }
+}
+
+fn list_meta(page: &List) -> Value {
+    let mut meta = Value::object();
+    meta.set(&["resourceVersion"], page.revision.to_string());
+    meta.set_str(&["continue"], &page.continue_token);
+    if let Some(remaining) = page.remaining {
+        meta.set(&["remainingItemCount"], remaining);
+    }
+    meta
+}
+
+/// The metadata of an object as its own document's tree.
+pub(crate) fn partial_tree(object: &Value, version: MetaVersion) -> Value {
+    let mut partial = Value::object();
+    partial.set_type(version.api_version(), "PartialObjectMetadata");
+    partial.set(&["metadata"], object.get("metadata").cloned().unwrap_or_else(Value::object));
+    partial
+}
+
+/// The metadata of an object as a whole document.
+pub(crate) fn partial_value(object: &Value, version: MetaVersion, media: Media) -> Result<Vec<u8>, Status> {
+    let partial = partial_tree(object, version);
+    let kind = schema::lookup("meta.k8s.io", "v1", "PartialObjectMetadata");
+    Ok(encode_as(kind, version.api_version(), &partial, media))
+}
+
+/// A whole document of a `meta.k8s.io` kind that JSON and YAML know.
+pub(crate) fn encode_meta(kind: &str, version: MetaVersion, object: &Value, media: Media) -> Vec<u8> {
+    encode_as(schema::lookup("meta.k8s.io", "v1", kind), version.api_version(), object, media)
+}
+
+/// A Status.
+pub(crate) fn encode_status(status: &Value, media: Media) -> Vec<u8> {
+    let mut bytes = encode(schema::lookup("", "v1", "Status"), status, media);
+    if media == Media::Json && bytes.last() != Some(&b'\n') {
+        bytes.push(b'\n');
+    }
+    bytes
+}
+
+/// DeleteOptions of a body.
+pub(crate) fn decode_delete_options(body: &[u8], media: Media) -> Result<Value, Status> {
+    let kind = schema::lookup("", "v1", "DeleteOptions")
+        .ok_or_else(|| Status::internal("no schema for DeleteOptions"))?;
+    let failed = |error: &str| Status::bad_request(format!("couldn't decode DeleteOptions: {error}"));
+    match media {
+        Media::Json => json::decode(kind.message, body).map(|decoded| decoded.object),
+        Media::Yaml => yaml::decode(kind.message, body).map(|decoded| decoded.object),
+        Media::Protobuf => proto::open(body).and_then(|envelope| proto::decode(kind.message, envelope.raw)),
+    }
+    .map_err(|error| failed(&error.0))
+}
+
+/// Any JSON or YAML.
+pub(crate) fn decode_untyped(body: &[u8]) -> Result<json::Decoded, String> {
+    json::decode_untyped(body).map_err(|error| error.0)
+}
+
+fn encode(kind: Option<&'static Kind>, object: &Value, media: Media) -> Vec<u8> {
+    encode_as(kind, object.api_version(), object, media)
+}
+
+/// Encodes by the tables of `kind`, or without tables; `api_version` may be another than the tables'.
+fn encode_as(kind: Option<&'static Kind>, api_version: &str, object: &Value, media: Media) -> Vec<u8> {
+    let mut out = Vec::with_capacity(512);
+    match (media, kind) {
+        (Media::Json, Some(kind)) => json::encode_line(kind.message, object, &mut out),
+        (Media::Json, None) => {
+            json::encode_untyped(object, &mut out);
+            out.push(b'\n');
+        }
+        (Media::Yaml, Some(kind)) => yaml::encode(kind.message, object, &mut out),
+        (Media::Yaml, None) => yaml::encode_untyped(object, &mut out),
+        (Media::Protobuf, Some(kind)) => {
+            proto::wrap(&mut out, api_version, object.kind(), |out| proto::encode(kind.message, object, out));
+        }
+        (Media::Protobuf, None) => json::encode_untyped(object, &mut out),
+    }
+    out
+}

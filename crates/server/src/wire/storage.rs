@@ -1,0 +1,139 @@
+//! The stored form of objects, and what selectors see of them.
+
+use std::sync::Arc;
+
+use coffer_store::registry::{Attributes, ObjectCodec};
+use coffer_types::Value;
+use coffer_types::codec::{DecodeError, definitions, json, proto, transcode};
+use coffer_types::meta::Meta as _;
+use coffer_types::schema::{self, Kind};
+
+use super::{CustomWire, Form, events};
+
+/// How the objects of one resource are stored.
+pub(crate) enum StorageCodec {
+    /// A built-in kind, as it is served.
+    BuiltIn(&'static Kind, Form),
+    /// A custom resource.
+    Custom(Arc<CustomWire>),
+}
+
+impl StorageCodec {
+    /// The codec of a built-in kind.
+    pub(crate) fn built_in(group: &str, version: &str, kind: &str) -> Option<Self> {
+        let form = Form::of(group, kind);
+        schema::lookup(group, version, kind).map(|kind| Self::BuiltIn(kind, form))
+    }
+}
+
+/// The served object of stored bytes.
+pub(super) fn decode(kind: &'static Kind, form: Form, stored: &[u8]) -> Result<Value, DecodeError> {
+    match form {
+        Form::Same => proto::decode_enveloped(stored, Some(kind)),
+        Form::CoreEvent => proto::decode_enveloped(stored, core_event()).map(events::from_core),
+        Form::Definition => {
+            // Upstream writes v1beta1; v1 is read as well.
+            let (api_version, _) = json::peek_type(stored)?;
+            let (_, version) = coffer_types::meta::split_api_version(&api_version);
+            let tables = schema::lookup(kind.group, version, kind.kind).unwrap_or(kind);
+            let mut object = json::decode(tables.message, stored)?.object;
+            object.set_type(&tables.api_version(), tables.kind);
+            Ok(if tables.version == kind.version { object } else { definitions::to_served(&object) })
+        }
+    }
+}
+
+fn core_event() -> Option<&'static Kind> {
+    schema::lookup("", "v1", "Event")
+}
+
+impl ObjectCodec for StorageCodec {
+    fn decode(&self, stored: &[u8]) -> Result<Value, String> {
+        match self {
+            Self::BuiltIn(kind, form) => decode(kind, *form, stored).map_err(|error| error.0),
+            Self::Custom(wire) => wire.read(stored).map_err(|status| status.message),
+        }
+    }
+
+    fn encode(&self, object: &Value) -> Result<Vec<u8>, String> {
+        match self {
+            Self::BuiltIn(kind, Form::Same) => Ok(proto::encode_enveloped(kind, object)),
+            Self::BuiltIn(_, Form::CoreEvent) => {
+                let kind = core_event().ok_or("no schema for Event")?;
+                Ok(proto::encode_enveloped(kind, &events::to_core(object.clone())))
+            }
+            Self::BuiltIn(kind, Form::Definition) => {
+                let tables =
+                    schema::lookup(kind.group, "v1beta1", kind.kind).ok_or("no schema of what is stored")?;
+                let mut out = Vec::with_capacity(4096);
+                json::encode_line(tables.message, &definitions::to_stored(object), &mut out);
+                Ok(out)
+            }
+            Self::Custom(wire) => wire.store(object),
+        }
+    }
+
+    fn attributes(&self, stored: &[u8]) -> Result<Attributes, String> {
+        const NAMES: Selectable =
+            &[("metadata.name", &["metadata", "name"]), ("metadata.namespace", &["metadata", "namespace"])];
+        let (tables, more) = match self {
+            Self::BuiltIn(kind, Form::Same) => (Some(*kind), selectable(kind.kind)),
+            Self::BuiltIn(_, Form::CoreEvent) => (core_event(), selectable("Event")),
+            Self::BuiltIn(_, Form::Definition) | Self::Custom(_) => (None, &[] as Selectable),
+        };
+        let rows: Vec<_> = NAMES.iter().chain(more).collect();
+        let paths: Vec<&[&str]> = rows.iter().map(|(_, path)| *path).collect();
+        let found = transcode::attributes(tables, stored, &paths).map_err(|error| error.0)?;
+        let fields =
+            rows.iter().zip(found.fields).map(|((name, path), text)| (*name, or_false(path, text))).collect();
+        Ok(Attributes { labels: found.labels, fields })
+    }
+}
+
+/// Booleans that are left out when they are false can be selected as `false`.
+fn or_false(path: &[&str], text: String) -> String {
+    let is_flag = matches!(path.last(), Some(&"unschedulable" | &"hostNetwork"));
+    if is_flag && text.is_empty() { "false".to_owned() } else { text }
+}
+
+type Selectable = &'static [(&'static str, &'static [&'static str])];
+
+/// Fields by which a kind is selected, besides name and namespace.
+fn selectable(kind: &str) -> Selectable {
+    match kind {
+        "Secret" => &[("type", &["type"])],
+        "Namespace" => &[("status.phase", &["status", "phase"]), ("name", &["metadata", "name"])],
+        "Node" => &[("spec.unschedulable", &["spec", "unschedulable"])],
+        "Service" => &[("spec.clusterIP", &["spec", "clusterIP"]), ("spec.type", &["spec", "type"])],
+        "Pod" => &[
+            ("spec.nodeName", &["spec", "nodeName"]),
+            ("spec.restartPolicy", &["spec", "restartPolicy"]),
+            ("spec.schedulerName", &["spec", "schedulerName"]),
+            ("spec.serviceAccountName", &["spec", "serviceAccountName"]),
+            ("spec.hostNetwork", &["spec", "hostNetwork"]),
+            ("status.phase", &["status", "phase"]),
+            ("status.podIP", &["status", "podIP"]),
+            ("status.podIPs", &["status", "podIP"]),
+            ("status.nominatedNodeName", &["status", "nominatedNodeName"]),
+        ],
+        "Event" => &[
+            ("involvedObject.kind", &["involvedObject", "kind"]),
+            ("involvedObject.namespace", &["involvedObject", "namespace"]),
+            ("involvedObject.name", &["involvedObject", "name"]),
+            ("involvedObject.uid", &["involvedObject", "uid"]),
+            ("involvedObject.apiVersion", &["involvedObject", "apiVersion"]),
+            ("involvedObject.resourceVersion", &["involvedObject", "resourceVersion"]),
+            ("involvedObject.fieldPath", &["involvedObject", "fieldPath"]),
+            ("regarding.kind", &["involvedObject", "kind"]),
+            ("regarding.namespace", &["involvedObject", "namespace"]),
+            ("regarding.name", &["involvedObject", "name"]),
+            ("regarding.uid", &["involvedObject", "uid"]),
+            ("reason", &["reason"]),
+            ("reportingComponent", &["reportingComponent"]),
+            ("reportingController", &["reportingComponent"]),
+            ("source", &["source", "component"]),
+            ("type", &["type"]),
+        ],
+        _ => &[],
+    }
+}

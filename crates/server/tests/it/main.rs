@@ -1,0 +1,7 @@
+//! The server over HTTP, in one process and without a socket, on the embedded store.
+#![allow(missing_docs, reason = "tests")]
+
+mod bad_input;
+mod discovery;
+mod objects;
+mod support;

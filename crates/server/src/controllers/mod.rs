@@ -149,7 +149,8 @@ pub struct Owner {
 /// A change of a stored object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
-    /// Replace the whole object but for its `resourceVersion`.
+    /// Replace the whole object, unless it has changed since the replacement was made from it:
+    /// then the change itself is looked at again.
     Replace(Value),
     /// Set one top-level field.
     Set(&'static str, Value),
@@ -201,9 +202,9 @@ impl Edit {
     fn apply(&self, object: &mut Value, now: Timestamp) {
         match self {
             Self::Replace(new) => {
-                let version = object.resource_version().to_owned();
-                *object = new.clone();
-                object.set_meta_str("resourceVersion", &version);
+                if new.resource_version() == object.resource_version() {
+                    *object = new.clone();
+                }
             }
             Self::Set(field, value) => object.set(&[field], value.clone()),
             Self::RemoveFinalizer(name) => {

@@ -668,6 +668,17 @@ fn conditions_keep_their_time_until_their_status_changes() {
     }
 }
 
+#[test]
+fn a_replacement_made_from_an_old_state_changes_nothing() {
+    for (version, expected) in [("7", "new"), ("8", "old")] {
+        let stored = object("a/x", &[("metadata.resourceVersion", version), ("data.k", "old")]);
+        let replacement = object("a/x", &[("metadata.resourceVersion", "7"), ("data.k", "new")]);
+        let mut changed = stored.clone();
+        Edit::Replace(replacement).apply(&mut changed, NOW.parse().expect("a time"));
+        assert_eq!(changed.str_at(&["data", "k"]), expected, "{version}");
+    }
+}
+
 fn served(resource: &str, kind: &str, namespaced: bool) -> ServedResource {
     ServedResource { name: core(resource), version: "v1".to_owned(), kind: kind.to_owned(), namespaced }
 }

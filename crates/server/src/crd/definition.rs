@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use coffer_types::names::{is_dns1035_label, is_dns1123_subdomain};
-use coffer_types::validation::field::{FieldError, FieldErrors, Path, Shown};
+use coffer_types::validation::field::{FieldError, FieldErrors, Path, Shown, go_json};
 use coffer_types::{Map, Value};
 
 use super::conditions::is_established;
@@ -153,9 +153,7 @@ fn check_spec(definition: &Value, spec: &Value, errors: &mut FieldErrors) {
         let at = versions_path.index(index).child("schema").child("openAPIV3Schema");
         errors.push(FieldError::required(&at, ""));
     }
-    // Upstream moves a schema that all versions share to the top before it checks.
-    let shared =
-        schemas.first().copied().flatten().filter(|first| schemas.iter().all(|one| *one == Some(*first)));
+    let top = Top::of(versions);
     let mut names = BTreeSet::new();
     let (mut unique, mut storage) = (true, 0);
     for (index, version) in versions.iter().enumerate() {
@@ -164,9 +162,12 @@ fn check_spec(definition: &Value, spec: &Value, errors: &mut FieldErrors) {
         storage += usize::from(flag(version, "storage"));
         unique &= names.insert(name);
         check_label(name, "", &at.child("name"), errors);
-        check_version(version, shared.is_none(), &at, errors);
+        check_version(version, &top, &at, errors);
     }
-    let shown = || Shown::from(&Value::Array(versions.iter().map(summary).collect()));
+    let shown = || {
+        let versions: Vec<_> = versions.iter().map(summary).collect();
+        Shown::verbatim(format!("[{}]", versions.join(",")))
+    };
     if !unique {
         errors.push(FieldError::invalid(&versions_path, shown(), "must contain unique version names"));
     }
@@ -180,18 +181,68 @@ fn check_spec(definition: &Value, spec: &Value, errors: &mut FieldErrors) {
         }
     }
     check_names(spec.get("names").unwrap_or(&Value::Null), &path.child("names"), errors);
-    if let Some(schema) = shared {
-        let has_status = versions.iter().any(has_status);
-        check_schema(schema, has_status, &path.child("validation"), errors);
-    }
+    top.check(versions, &path, errors);
     check_conversion(spec.get("conversion").unwrap_or(&Value::Null), &path.child("conversion"), errors);
 }
 
-/// A version without its schema, which is too long for an error's text.
-fn summary(version: &Value) -> Value {
-    let mut version = version.clone();
-    version.remove(&["schema"]);
-    version
+/// A version as Go prints it, without what is too long for an error's text.
+fn summary(version: &Value) -> String {
+    let text = |name: &str| go_json(version.get(name).unwrap_or(&Value::Null));
+    format!(
+        r#"{{"Name":{},"Served":{},"Storage":{},"Deprecated":{},"DeprecationWarning":{},"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null}}"#,
+        text("name"),
+        flag(version, "served"),
+        flag(version, "storage"),
+        flag(version, "deprecated"),
+        text("deprecationWarning"),
+    )
+}
+
+/// What all versions have in common: upstream moves it to the top before it checks, so that
+/// errors about it name no version.
+struct Top<'a> {
+    schema: Option<&'a Value>,
+    subresources: Option<&'a Value>,
+    columns: Option<&'a Value>,
+    selectable: Option<&'a Value>,
+}
+
+impl<'a> Top<'a> {
+    fn of(versions: &'a [Value]) -> Self {
+        let common = |name: &str| {
+            let first = versions.first()?.get(name).filter(|value| !value.is_null())?;
+            versions.iter().all(|version| version.get(name) == Some(first)).then_some(first)
+        };
+        Self {
+            schema: common("schema"),
+            subresources: common("subresources"),
+            columns: common("additionalPrinterColumns"),
+            selectable: common("selectableFields"),
+        }
+    }
+
+    fn check(&self, versions: &[Value], path: &Path, errors: &mut FieldErrors) {
+        let schema = self.schema.and_then(|schema| schema.get("openAPIV3Schema"));
+        if let Some(schema) = schema {
+            check_schema(schema, versions.iter().any(has_status), &path.child("validation"), errors);
+        }
+        if let Some(subresources) = self.subresources {
+            check_scale(subresources, path, errors);
+        }
+        if let Some(columns) = self.columns {
+            check_columns(columns, path, errors);
+        }
+        if let Some(fields) = self.selectable {
+            let at = path.child("selectableFields");
+            match schema {
+                Some(schema) => check_selectable(fields, &Schema::parse(schema), &at, errors),
+                None => {
+                    let detail = "may only be set when validations.schema is included";
+                    errors.push(FieldError::invalid(&at, "", detail));
+                }
+            }
+        }
+    }
 }
 
 fn check_group(group: &str, path: &Path, errors: &mut FieldErrors) {
@@ -241,7 +292,7 @@ fn has_status(version: &Value) -> bool {
     version.at(&["subresources", "status"]).is_some_and(|status| !status.is_null())
 }
 
-fn check_version(version: &Value, own_schema: bool, path: &Path, errors: &mut FieldErrors) {
+fn check_version(version: &Value, top: &Top<'_>, path: &Path, errors: &mut FieldErrors) {
     let warning = version.get("deprecationWarning").and_then(Value::as_str);
     if let Some(warning) = warning {
         let at = path.child("deprecationWarning");
@@ -257,16 +308,23 @@ fn check_version(version: &Value, own_schema: bool, path: &Path, errors: &mut Fi
         errors.extend(detail.map(|detail| FieldError::invalid(&at, warning, detail)));
     }
     let schema = version.at(&["schema", "openAPIV3Schema"]).filter(|schema| !schema.is_null());
-    if let Some(schema) = schema.filter(|_| own_schema) {
+    if let (Some(schema), None) = (schema, top.schema) {
         check_schema(schema, has_status(version), &path.child("schema"), errors);
     }
-    check_scale(version, path, errors);
-    let columns = version.get("additionalPrinterColumns").and_then(Value::as_array).unwrap_or_default();
-    for (index, column) in columns.iter().enumerate() {
-        check_column(column, &path.child("additionalPrinterColumns").index(index), errors);
+    if let (Some(subresources), None) = (version.get("subresources"), top.subresources) {
+        check_scale(subresources, path, errors);
     }
-    if let Some(schema) = schema {
-        check_selectable(version, &Schema::parse(schema), &path.child("selectableFields"), errors);
+    if let (Some(columns), None) = (version.get("additionalPrinterColumns"), top.columns) {
+        check_columns(columns, path, errors);
+    }
+    if let (Some(fields), Some(schema), None) = (version.get("selectableFields"), schema, top.selectable) {
+        check_selectable(fields, &Schema::parse(schema), &path.child("selectableFields"), errors);
+    }
+}
+
+fn check_columns(columns: &Value, path: &Path, errors: &mut FieldErrors) {
+    for (index, column) in columns.as_array().unwrap_or_default().iter().enumerate() {
+        check_column(column, &path.child("additionalPrinterColumns").index(index), errors);
     }
 }
 
@@ -314,8 +372,8 @@ fn may_stand_at_root(schema: &Schema) -> bool {
         && schema.list_map_keys.is_empty()
 }
 
-fn check_scale(version: &Value, path: &Path, errors: &mut FieldErrors) {
-    let Some(scale) = version.at(&["subresources", "scale"]).filter(|scale| !scale.is_null()) else { return };
+fn check_scale(subresources: &Value, path: &Path, errors: &mut FieldErrors) {
+    let Some(scale) = subresources.get("scale").filter(|scale| !scale.is_null()) else { return };
     let path = path.child("subresources");
     for (name, root, required) in [
         ("specReplicasPath", "spec", true),
@@ -363,8 +421,8 @@ fn check_column(column: &Value, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-fn check_selectable(version: &Value, schema: &Schema, path: &Path, errors: &mut FieldErrors) {
-    let fields = version.get("selectableFields").and_then(Value::as_array).unwrap_or_default();
+fn check_selectable(fields: &Value, schema: &Schema, path: &Path, errors: &mut FieldErrors) {
+    let fields = fields.as_array().unwrap_or_default();
     let mut seen = BTreeSet::new();
     for (index, field) in fields.iter().enumerate() {
         let at = path.index(index).child("jsonPath");

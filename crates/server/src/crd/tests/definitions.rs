@@ -168,6 +168,53 @@ fn exactly_one_version_is_stored() {
     assert!(found[0].ends_with("must contain unique version names"), "{found:?}");
 }
 
+/// As kube-apiserver 1.37 was seen to say it of a definition with one version.
+#[test]
+fn what_the_only_version_says_is_named_at_the_top() {
+    let check = |change: fn(&mut Value), expected: &[&str]| {
+        let definition = changed(|d| {
+            let first = version(d, 0).clone();
+            d.set(&["spec", "versions"], Value::Array(vec![first]));
+            change(d);
+        });
+        assert_eq!(texts(&validate(&definition)), expected);
+    };
+    check(|_| {}, &[]);
+    check(
+        |d| version(d, 0).set(&["selectableFields"], tree(r#"[{"jsonPath":".y"}]"#)),
+        &[
+            "spec.selectableFields[0].jsonPath: Invalid value: \".y\": is an invalid path: does not refer to a valid field",
+        ],
+    );
+    check(
+        |d| {
+            version(d, 0)
+                .set(&["additionalPrinterColumns"], tree(r#"[{"name":"a","type":"text","jsonPath":"a"}]"#))
+        },
+        &[
+            "spec.additionalPrinterColumns[0].type: Invalid value: \"text\": must be one of boolean,date,integer,number,string",
+            "spec.additionalPrinterColumns[0].JSONPath: Invalid value: \"a\": must be a simple json path starting with .",
+        ],
+    );
+    check(
+        |d| {
+            version(d, 0).set(&["storage"], false);
+            d.remove(&["status"]);
+        },
+        &[
+            "spec.versions: Invalid value: [{\"Name\":\"v1\",\"Served\":true,\"Storage\":false,\"Deprecated\":false,\"DeprecationWarning\":null,\"Schema\":null,\"Subresources\":null,\"AdditionalPrinterColumns\":null,\"SelectableFields\":null}]: must have exactly one version marked as storage version",
+            "status.storedVersions: Invalid value: null: must have at least one stored version",
+        ],
+    );
+    check(
+        |d| version(d, 0).set(&["schema", "openAPIV3Schema", "type"], "string"),
+        &[
+            "spec.validation.openAPIV3Schema.type: Invalid value: \"string\": only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled",
+            "spec.validation.openAPIV3Schema.type: Invalid value: \"string\": must be object at the root",
+        ],
+    );
+}
+
 #[test]
 fn a_schema_that_all_versions_share_is_named_at_the_top() {
     let definition = changed(|d| {

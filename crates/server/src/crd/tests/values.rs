@@ -126,6 +126,11 @@ fn lists_and_objects() {
         r#"["a",1]"#,
         &["x[1]: Invalid value: \"integer\": x[1] in body must be of type string: \"integer\""],
     );
+    check(
+        &list(""),
+        "[null]",
+        &["x[0]: Invalid value: \"null\": x[0] in body must be of type string: \"null\""],
+    );
     let object = r#"{"type":"object","required":["a","b"],"properties":{"a":{"type":"string"},"b":{"type":"object","required":["c"]}}}"#;
     check(object, r#"{"a":"1"}"#, &["x.b: Required value"]);
     check(object, r#"{"a":"1","b":{}}"#, &["x.b.c: Required value"]);

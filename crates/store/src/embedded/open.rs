@@ -1,5 +1,6 @@
 //! Opening: locks, checks the format, and rebuilds what is kept in memory.
 
+use std::io;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +17,6 @@ use super::disk::{Disk, FileDisk, MemoryDisk};
 use super::error::OpenError;
 use super::index::KeyIndex;
 use super::lease::{self, Lease, Leases};
-use super::read::Fault;
 use super::rows::{
     FORMAT, LEASES, META, META_COMMIT, META_COMPACTED, META_FORMAT, META_LEASE, META_REVISION, ROWS,
     decode_entry,
@@ -145,20 +145,30 @@ fn open_database(
     cache_bytes: usize,
     path: &Path,
 ) -> Result<Database, OpenError> {
-    let database = build(backend, cache_bytes).map_err(|fault| match fault {
-        DatabaseError::Storage(StorageError::Io(source))
-            if source.kind() == std::io::ErrorKind::InvalidData =>
-        {
+    let database = build(backend, cache_bytes).map_err(|error| refused(path, error.into()))?;
+    prepare(&database).map_err(|error| refused(path, error))?;
+    Ok(database)
+}
+
+/// What the database's error means for whoever opens it. Only what proves damage is called damage.
+fn refused(path: &Path, error: redb::Error) -> OpenError {
+    match error {
+        redb::Error::Io(source) if source.kind() == io::ErrorKind::InvalidData => {
             corrupt(path, "it is not a database of this program")
         }
-        DatabaseError::Storage(StorageError::Io(source)) => OpenError::io(path, source),
-        DatabaseError::UpgradeRequired(found) => {
-            OpenError::NewerFormat { path: path.to_owned(), found: found.into(), known: 0 }
+        // A file that ends too early was cut.
+        redb::Error::Io(source) if source.kind() == io::ErrorKind::UnexpectedEof => {
+            corrupt(path, source.to_string())
         }
-        fault => corrupt(path, fault.to_string()),
-    })?;
-    prepare(&database).map_err(|fault| fault_at(path, fault))?;
-    Ok(database)
+        redb::Error::Io(source) => OpenError::io(path, source),
+        error @ redb::Error::PreviousIo => OpenError::io(path, io::Error::other(error.to_string())),
+        redb::Error::UpgradeRequired(found) => OpenError::NewerFormat {
+            path: path.to_owned(),
+            found: found.into(),
+            known: FORMAT.unsigned_abs(),
+        },
+        error => corrupt(path, error.to_string()),
+    }
 }
 
 /// Opens the database. Its code may panic on a damaged file, which is an error here.
@@ -174,7 +184,7 @@ pub(crate) fn build(backend: impl StorageBackend, cache_bytes: usize) -> Result<
 }
 
 /// Makes the tables and the format mark of a new database.
-fn prepare(database: &Database) -> Result<(), Fault> {
+fn prepare(database: &Database) -> Result<(), redb::Error> {
     {
         let read = database.begin_read()?;
         match read.open_table(META) {
@@ -200,7 +210,7 @@ fn prepare(database: &Database) -> Result<(), Fault> {
 
 /// Reads the format mark first, and then everything but the values.
 fn load(database: &Database, path: &Path) -> Result<Loaded, OpenError> {
-    let format = number(database, META_FORMAT).map_err(|fault| fault_at(path, fault))?;
+    let format = number(database, META_FORMAT).map_err(|error| refused(path, error))?;
     if FORMAT < format {
         return Err(OpenError::NewerFormat {
             path: path.to_owned(),
@@ -208,24 +218,17 @@ fn load(database: &Database, path: &Path) -> Result<Loaded, OpenError> {
             known: FORMAT.unsigned_abs(),
         });
     }
-    load_all(database).map_err(|fault| fault_at(path, fault))
-}
-
-fn fault_at(path: &Path, fault: Fault) -> OpenError {
-    match fault {
-        Fault::Disk(reason) => corrupt(path, reason),
-        Fault::Kv(error) => corrupt(path, error.to_string()),
-    }
+    load_all(database).map_err(|error| refused(path, error))
 }
 
 /// One of the single numbers.
-pub(crate) fn number(database: &Database, name: &str) -> Result<i64, Fault> {
+pub(crate) fn number(database: &Database, name: &str) -> Result<i64, redb::Error> {
     let meta = database.begin_read()?.open_table(META)?;
     let found = meta.get(name)?.map(|number| number.value());
-    found.ok_or_else(|| Fault::Disk(format!("the number {name:?} is missing")))
+    found.ok_or_else(|| redb::Error::Corrupted(format!("the number {name:?} is missing")))
 }
 
-fn load_all(database: &Database) -> Result<Loaded, Fault> {
+fn load_all(database: &Database) -> Result<Loaded, redb::Error> {
     let (revision, compacted) = (number(database, META_REVISION)?, number(database, META_COMPACTED)?);
     let mut index = KeyIndex::default();
     let read = database.begin_read()?;
@@ -233,7 +236,10 @@ fn load_all(database: &Database) -> Result<Loaded, Fault> {
         let (row, bytes) = row?;
         let row = row.value();
         if revision < row.0 {
-            return Err(Fault::Disk(format!("revision {} comes after the last one, {revision}", row.0)));
+            return Err(redb::Error::Corrupted(format!(
+                "revision {} comes after the last one, {revision}",
+                row.0
+            )));
         }
         let (key, entry) = decode_entry(row, bytes.value())?;
         index.push(&key, entry);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coffer_sim::{Fault, FaultyDisk, SeededRandom, SimClock};
-use coffer_store::embedded::{Embedded, EmbeddedOptions};
+use coffer_store::embedded::{Embedded, EmbeddedOptions, OpenError};
 use coffer_store::kv::{
     Compare, Kv, KvError, KvEvent, Op, RangeRequest, Revision, SharedValue, Txn, WatchMessage, WatchStream,
 };
@@ -336,6 +336,25 @@ async fn a_failed_read_is_tried_again_on_a_reopened_database() {
         clock.advance(Duration::from_secs(2));
         assert_eq!(kv.range(single("/count")).await.expect("the second try").count, 1);
         assert_eq!(check(&kv, "after a failed read").await, WRITES);
+    }
+}
+
+/// A disk that is full or broken when the store opens is not called damaged.
+#[tokio::test]
+async fn opening_on_a_failing_disk_says_so() {
+    let clock = SimClock::default();
+    for (kind, full) in [(ErrorKind::StorageFull, true), (ErrorKind::Other, false)] {
+        for step in 0..200 {
+            let disk = FaultyDisk::default();
+            disk.fail_at(step, Fault::FromNowOn(kind));
+            let options = EmbeddedOptions::new(Arc::new(clock.clone()));
+            match Embedded::open_disk(Arc::new(disk.clone()), options).await.map(drop) {
+                Ok(()) => assert!(4 < step, "it was made in {step} steps"),
+                Err(OpenError::NoSpace { .. }) => assert!(full),
+                Err(OpenError::Io { .. }) => {}
+                Err(error) => panic!("step {step}: {error:?}"),
+            }
+        }
     }
 }
 

@@ -24,6 +24,8 @@ const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 /// How often an edit is tried on a fresh object before the failure counts.
 const EDIT_ATTEMPTS: usize = 8;
+/// How many objects are created at a time.
+const MAX_BATCH: usize = 32;
 /// How long content that has finalizers, or whose owner must let it go, is waited for.
 const FINALIZER_ESTIMATE: u64 = 15;
 
@@ -84,14 +86,25 @@ impl Shell {
         if actions.is_empty() {
             return;
         }
-        while let Some(action) = actions.pop_front() {
-            match perform(&*self.objects, &*self.clock, action).await {
-                Ok(Outcome::Done) => {}
-                Ok(Outcome::Answer(event)) => actions.extend(self.controller.step(event)),
-                Ok(Outcome::Later(after, event)) => self.put_off(after, event),
-                Err(status) => {
-                    tracing::warn!(controller = name, error = %status, "an action failed and will be tried again");
-                    failed = true;
+        while let Some(first) = actions.pop_front() {
+            let mut batch = vec![first];
+            // Creations do not depend on each other, and the store syncs many at once for the price of one.
+            while matches!(batch[0], Action::Create(..))
+                && batch.len() < MAX_BATCH
+                && let Some(next) = actions.pop_front_if(|next| matches!(next, Action::Create(..)))
+            {
+                batch.push(next);
+            }
+            let performed = batch.into_iter().map(|action| perform(&*self.objects, &*self.clock, action));
+            for outcome in futures::future::join_all(performed).await {
+                match outcome {
+                    Ok(Outcome::Done) => {}
+                    Ok(Outcome::Answer(event)) => actions.extend(self.controller.step(event)),
+                    Ok(Outcome::Later(after, event)) => self.put_off(after, event),
+                    Err(status) => {
+                        tracing::warn!(controller = name, error = %status, "an action failed and will be tried again");
+                        failed = true;
+                    }
                 }
             }
         }

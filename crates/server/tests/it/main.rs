@@ -4,4 +4,5 @@
 mod bad_input;
 mod discovery;
 mod objects;
+mod secured;
 mod support;

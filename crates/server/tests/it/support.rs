@@ -130,6 +130,11 @@ impl Client {
         Self { service: api.in_process(user) }
     }
 
+    pub(crate) fn in_groups(api: &ApiServer, name: &str, groups: &[&str]) -> Self {
+        let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+        Self { service: api.in_process(UserInfo { name: name.to_owned(), groups, ..UserInfo::default() }) }
+    }
+
     pub(crate) async fn send(
         &self,
         method: &str,

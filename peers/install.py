@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Installs what the tests run beside, into a cache outside the checkout.
 
-    peers/install.py [--list] [NAME ...]      all of them when no name is given
+    peers/install.py [--list | --go] [NAME ...]      without a name all that the tests need
 
 The cache is $COFFER_PEERS, or coffer-peers below $XDG_CACHE_HOME or ~/.cache.
 What is there already and still matches its sources and versions is reused.
@@ -49,6 +49,8 @@ PROGRAMS = {
     "etcdctl": ("go/etcd/etcdctl", "go.etcd.io/etcd/etcdctl/v3", "-s -w"),
     "kube-apiserver": ("go/kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", KUBERNETES_FLAGS),
 }
+# Only for benchmarks and for `cargo xtask generate`: installed when named.
+BY_NAME = {"load", "schema", "codec", "rules"}
 for folder in sorted((HERE / "go").iterdir()):
     if (folder / "main.go").exists():
         PROGRAMS[folder.name] = (f"go/{folder.name}", ".", "-s -w")
@@ -59,11 +61,15 @@ def main(arguments):
     if "--list" in arguments:
         print("\n".join(names))
         return 0
+    if "--go" in arguments:
+        CACHE.mkdir(parents=True, exist_ok=True)
+        print(find_go())
+        return 0
     unknown = [name for name in arguments if name not in names]
     if unknown:
         print(f"unknown peer {', '.join(unknown)}; known are: {', '.join(names)}", file=sys.stderr)
         return 2
-    wanted = arguments or names
+    wanted = arguments or [name for name in names if name not in BY_NAME]
     BIN.mkdir(parents=True, exist_ok=True)
     wheels = [name for name in wanted if name in WHEELS]
     if wheels:

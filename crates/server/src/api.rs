@@ -10,6 +10,7 @@ use coffer_store::registry::{Registry, ResourceConfig};
 use coffer_types::Status;
 use coffer_types::random::Random;
 use coffer_types::time::Clock;
+use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -33,8 +34,33 @@ pub struct Route {
     pub content_type: &'static str,
     /// `Cache-Control`, when it is not the usual one.
     pub cache_control: Option<&'static str>,
-    /// Makes the document.
-    pub answer: Box<dyn Fn() -> Result<Vec<u8>, Status> + Send + Sync>,
+    /// Makes the document from the parameters of the query, already unescaped.
+    pub answer: Answer,
+}
+
+/// What makes a document.
+pub type Answer =
+    Box<dyn Fn(Vec<(String, String)>) -> BoxFuture<'static, Result<Vec<u8>, Status>> + Send + Sync>;
+
+impl Route {
+    /// A document that is made at each request.
+    pub fn new(path: &'static str, content_type: &'static str, answer: Answer) -> Self {
+        Self { path, content_type, cache_control: None, answer }
+    }
+
+    /// A document that never changes.
+    pub fn fixed(
+        path: &'static str,
+        content_type: &'static str,
+        cache_control: &'static str,
+        body: Vec<u8>,
+    ) -> Self {
+        let answer: Answer = Box::new(move |_| {
+            let body = body.clone();
+            Box::pin(async move { Ok(body) })
+        });
+        Self { path, content_type, cache_control: Some(cache_control), answer }
+    }
 }
 
 /// What a server is made of. What is stored needs only the first three.

@@ -19,6 +19,11 @@ impl Query {
     }
 
     /// The first value of `key`.
+    pub(crate) fn pairs(&self) -> Vec<(String, String)> {
+        self.0.clone()
+    }
+
+    /// The first value of a parameter.
     pub(crate) fn first(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }

@@ -45,7 +45,7 @@ pub(crate) async fn dispatch(call: &mut Call) -> Result<Response<Body>, Status> 
         };
     }
     if let Some(route) = call.server.routes.iter().find(|route| route.path == path) {
-        let bytes = (route.answer)()?;
+        let bytes = (route.answer)(call.query.pairs()).await?;
         let mut response = respond::raw(StatusCode::OK, route.content_type, bytes);
         if let Some(control) = route.cache_control {
             response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(control));

@@ -1,0 +1,59 @@
+//! Opens the store that the flags name.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use coffer_config::encryption::{self, Reload, Transformers};
+use coffer_store::embedded::{Embedded, EmbeddedOptions};
+use coffer_store::etcd::{ConnectError, EtcdConfig, EtcdKv};
+use coffer_store::kv::Kv;
+use coffer_types::SecretBytes;
+use coffer_types::random::Random;
+use coffer_types::time::Clock;
+
+use crate::cli::EtcdFlags;
+use crate::exit::Failure;
+
+/// etcd, or the embedded store in `directory`.
+pub(crate) async fn open(
+    etcd: &EtcdFlags,
+    directory: &Path,
+    clock: &Arc<dyn Clock>,
+) -> Result<Arc<dyn Kv>, Failure> {
+    if etcd.etcd_servers.is_empty() {
+        let store =
+            Embedded::open(directory, EmbeddedOptions::new(clock.clone())).await.map_err(Failure::problem)?;
+        return Ok(Arc::new(store));
+    }
+    let mut config = EtcdConfig::new(etcd.etcd_servers.clone(), clock.clone());
+    config.ca = etcd.etcd_cafile.as_deref().map(read).transpose()?;
+    if let (Some(certificate), Some(key)) = (&etcd.etcd_certfile, &etcd.etcd_keyfile) {
+        config.identity = Some((read(certificate)?, SecretBytes::new(read(key)?)));
+    }
+    let store = EtcdKv::connect(config).await.map_err(|error| match &error {
+        ConnectError::Unreachable(_) => Failure::unreachable(&error).next(
+            "start etcd, or name its client URLs with --etcd-servers; without the flag the store is embedded",
+        ),
+        _ => Failure::usage(&error),
+    })?;
+    Ok(Arc::new(store))
+}
+
+/// The transformers of a configuration file.
+pub(crate) fn transformers(file: &Path, random: &Arc<dyn Random>) -> Result<Transformers, Failure> {
+    let name = file.display().to_string();
+    let text = SecretBytes::new(read(file)?);
+    let config = encryption::parse(&name, text.expose(), Reload::Never).map_err(|error| {
+        Failure::problem(format!("{name}: {error}")).next("check it with: coffer config check FILE")
+    })?;
+    Transformers::build(&name, &config, random.clone())
+        .map_err(|error| Failure::problem(format!("{name}: {error}")))
+}
+
+/// A file that a flag names.
+pub(crate) fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(file).map_err(|error| {
+        Failure::unreachable(format!("cannot read {}: {error}", file.display()))
+            .next("check the name and its permissions")
+    })
+}

@@ -1,0 +1,154 @@
+//! What is broken in a Secret's life, in the order of the chain.
+
+use super::{AtRest, Life, State};
+
+/// Every broken link with what to do about it, first link first.
+pub(crate) fn broken(life: &Life) -> Vec<String> {
+    let mut found = Vec::new();
+    if let Some(source) = &life.source {
+        if !source.ready {
+            let why = if source.message.is_empty() { &source.reason } else { &source.message };
+            found.push(format!("{} is not ready: {why}", source.external_secret));
+        } else if source.outdated {
+            found.push(format!("{} was changed after its last sync", source.external_secret));
+        }
+    }
+    match &life.secret {
+        None => found.push(format!("secret {}/{} does not exist", life.namespace, life.name)),
+        Some(secret) if secret.deleting => {
+            found.push(format!("secret {}/{} is being deleted", life.namespace, life.name));
+        }
+        Some(_) => {}
+    }
+    match &life.at_rest {
+        AtRest::Plaintext => {
+            found.push("the stored copy is plaintext: configure encryption, then rewrite it".to_owned())
+        }
+        AtRest::Encrypted { key, stale: true, .. } => {
+            found.push(format!(
+                "the stored copy is under {key}, which is not the key of new writes: rewrite it"
+            ));
+        }
+        AtRest::Encrypted { .. } | AtRest::Unknown { .. } => {}
+    }
+    for consumer in &life.consumers {
+        let who = match consumer.place.as_str() {
+            "" => format!("pod {}", consumer.pod),
+            place => format!("pod {} ({} {place})", consumer.pod, consumer.kind),
+        };
+        match consumer.state {
+            State::Current | State::Unknown => {}
+            State::Stale if consumer.kind == "environment" => {
+                found.push(format!("{who} holds an older value: restart it"));
+            }
+            State::Stale => found.push(format!("{who} holds an older value{}", because(&consumer.message))),
+            State::Missing => found.push(format!("{who} holds nothing{}", because(&consumer.message))),
+        }
+    }
+    found
+}
+
+fn because(message: &str) -> String {
+    if message.is_empty() { String::new() } else { format!(": {message}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Consumer, SecretFacts, Source};
+    use super::*;
+
+    fn life() -> Life {
+        Life {
+            namespace: "ns".into(),
+            name: "db".into(),
+            secret: Some(SecretFacts {
+                secret_type: "Opaque".into(),
+                resource_version: "5".into(),
+                keys: vec!["password".into()],
+                immutable: false,
+                deleting: false,
+            }),
+            source: Some(Source {
+                external_secret: "ExternalSecret/db".into(),
+                store: "SecretStore/vault".into(),
+                provider: "vault".into(),
+                entries: vec![],
+                ready: true,
+                reason: "SecretSynced".into(),
+                message: "secret synced".into(),
+                last_sync: "2026-01-01T00:00:00Z".into(),
+                outdated: false,
+            }),
+            at_rest: AtRest::Encrypted { provider: "aesgcm".into(), key: "key1".into(), stale: false },
+            consumers: vec![],
+            broken: vec![],
+        }
+    }
+
+    fn consumer(kind: &str, state: State, message: &str) -> Consumer {
+        Consumer {
+            pod: "web".into(),
+            node: "n".into(),
+            kind: kind.into(),
+            place: "p".into(),
+            path: String::new(),
+            resource_version: "4".into(),
+            state,
+            message: message.into(),
+        }
+    }
+
+    fn check(change: impl FnOnce(&mut Life), expected: &[&str]) {
+        let mut life = life();
+        change(&mut life);
+        assert_eq!(broken(&life), expected);
+    }
+
+    #[test]
+    fn each_link_can_break() {
+        check(|_| {}, &[]);
+        check(|life| life.source = None, &[]);
+        check(
+            |life| {
+                let source = life.source.as_mut().expect("a source");
+                (source.ready, source.message) = (false, "could not get secret data from provider".into());
+            },
+            &["ExternalSecret/db is not ready: could not get secret data from provider"],
+        );
+        check(
+            |life| life.source.as_mut().expect("a source").outdated = true,
+            &["ExternalSecret/db was changed after its last sync"],
+        );
+        check(|life| life.secret = None, &["secret ns/db does not exist"]);
+        check(
+            |life| life.secret.as_mut().expect("a secret").deleting = true,
+            &["secret ns/db is being deleted"],
+        );
+        check(
+            |life| life.at_rest = AtRest::Plaintext,
+            &["the stored copy is plaintext: configure encryption, then rewrite it"],
+        );
+        check(
+            |life| {
+                life.at_rest =
+                    AtRest::Encrypted { provider: "aesgcm".into(), key: "old".into(), stale: true };
+            },
+            &["the stored copy is under old, which is not the key of new writes: rewrite it"],
+        );
+        check(|life| life.at_rest = AtRest::Unknown { why: "x".into() }, &[]);
+        check(|life| life.consumers = vec![consumer("file", State::Current, "")], &[]);
+        check(|life| life.consumers = vec![consumer("file", State::Unknown, "")], &[]);
+        check(
+            |life| life.consumers = vec![consumer("environment", State::Stale, "")],
+            &["pod web (environment p) holds an older value: restart it"],
+        );
+        check(
+            |life| life.consumers = vec![consumer("file", State::Stale, "no space")],
+            &["pod web (file p) holds an older value: no space"],
+        );
+        check(
+            |life| life.consumers = vec![consumer("file", State::Missing, "secret \"db\" not found")],
+            &["pod web (file p) holds nothing: secret \"db\" not found"],
+        );
+    }
+}

@@ -1,0 +1,115 @@
+//! A Secret's life for people.
+
+use std::fmt::Write as _;
+
+use super::{AtRest, Life, State};
+use crate::print::{Paint, columns};
+
+/// The text, line by line.
+pub(crate) fn render(life: &Life, now: jiff::Timestamp, paint: Paint) -> String {
+    let mut out = String::new();
+    let heading = |text: &str| paint.bold(text);
+    let _ = writeln!(out, "{} {}/{}", heading("Secret"), life.namespace, life.name);
+    match &life.secret {
+        Some(secret) => {
+            let _ = writeln!(
+                out,
+                "  {}, {} {}, resourceVersion {}",
+                secret.secret_type,
+                secret.keys.len(),
+                if secret.keys.len() == 1 { "key" } else { "keys" },
+                secret.resource_version,
+            );
+        }
+        None => {
+            let _ = writeln!(out, "  {}", paint.red("does not exist"));
+        }
+    }
+    let _ = writeln!(out, "\n{}", heading("Source"));
+    match &life.source {
+        None => {
+            let _ = writeln!(out, "  none: nothing outside the cluster owns the value");
+        }
+        Some(source) => {
+            let state = if source.ready { paint.green(&source.reason) } else { paint.red(&source.reason) };
+            let _ = writeln!(
+                out,
+                "  {}  {state}, last sync {}",
+                source.external_secret,
+                ago(&source.last_sync, now)
+            );
+            let _ = writeln!(out, "  {}  {}", source.store, source.provider);
+            let rows: Vec<Vec<String>> = source
+                .entries
+                .iter()
+                .map(|entry| {
+                    let version = if entry.version.is_empty() {
+                        String::new()
+                    } else {
+                        format!("version {}", entry.version)
+                    };
+                    vec![entry.key.clone(), "←".to_owned(), entry.remote.clone(), version]
+                })
+                .collect();
+            out.push_str(&columns(&rows, "  "));
+        }
+    }
+    let _ = writeln!(out, "\n{}", heading("At rest"));
+    let at_rest = match &life.at_rest {
+        AtRest::Encrypted { provider, key, stale: false } => {
+            paint.green(&format!("{provider}, key {key}, the key of new writes"))
+        }
+        AtRest::Encrypted { provider, key, stale: true } => {
+            paint.red(&format!("{provider}, key {key}, not the key of new writes"))
+        }
+        AtRest::Plaintext => paint.red("plaintext"),
+        AtRest::Unknown { why } => format!("unknown: {why}"),
+    };
+    let _ = writeln!(out, "  {at_rest}");
+    let _ = writeln!(out, "\n{}", heading("Consumers"));
+    if life.consumers.is_empty() {
+        let _ = writeln!(out, "  none");
+    } else {
+        let mut rows = vec![["POD", "NODE", "USE", "PLACE", "HOLDS", "STATE"].map(str::to_owned).to_vec()];
+        for consumer in &life.consumers {
+            let state = match consumer.state {
+                State::Current => "current",
+                State::Stale => "stale",
+                State::Missing => "missing",
+                State::Unknown => "unknown",
+            };
+            rows.push(vec![
+                consumer.pod.clone(),
+                consumer.node.clone(),
+                consumer.kind.clone(),
+                consumer.place.clone(),
+                consumer.resource_version.clone(),
+                state.to_owned(),
+            ]);
+        }
+        out.push_str(&columns(&rows, "  "));
+    }
+    out.push('\n');
+    if life.broken.is_empty() {
+        let _ = writeln!(out, "{}", paint.green("Everything that was traced is current."));
+    } else {
+        for line in &life.broken {
+            let _ = writeln!(out, "{} {line}", paint.red("✗"));
+        }
+    }
+    out
+}
+
+fn ago(time: &str, now: jiff::Timestamp) -> String {
+    if time.is_empty() {
+        return "never".to_owned();
+    }
+    match time.parse::<jiff::Timestamp>() {
+        Ok(time) => match now.as_second() - time.as_second() {
+            seconds if seconds < 120 => format!("{} s ago", seconds.max(0)),
+            seconds if seconds < 2 * 3600 => format!("{} min ago", seconds / 60),
+            seconds => format!("{} h ago", seconds / 3600),
+        },
+        Err(_) => time.to_owned(),
+    }
+}

@@ -1,3 +1,4 @@
 //! Tests of the store through its public interface.
 
 mod kv;
+mod registry;

@@ -1,0 +1,88 @@
+//! The registry store and its watch cache: one suite for every engine.
+//!
+//! Whoever includes this calls [`suite!`] with the way to make an engine. The
+//! names are those of upstream's shared storage tests where there is one.
+
+pub(crate) mod corrupt;
+pub(crate) mod list;
+pub(crate) mod model;
+pub(crate) mod probe;
+pub(crate) mod shared;
+pub(crate) mod watch;
+pub(crate) mod world;
+pub(crate) mod write;
+
+/// Makes a test of each function, each on a fresh, empty engine.
+macro_rules! suite {
+    ($make:path) => {
+        $crate::registry::suite!($make => world:
+            write: create, create_with_resource_version, create_with_ttl, create_with_key_exist, get,
+                unconditional_delete, conditional_delete, delete_with_suggestion_and_conflict,
+                delete_with_conflict, delete_with_suggestion_of_deleted_object,
+                validate_deletion_with_suggestion, validate_deletion_with_only_suggestion_valid,
+                preconditional_delete_with_suggestion, preconditional_delete_with_only_suggestion_pass,
+                guaranteed_update, guaranteed_update_checks_stored_data, guaranteed_update_with_conflict,
+                guaranteed_update_with_suggestion_and_conflict, writes_that_cannot_be_encrypted_are_refused,
+                s3_hostile_names_never_reach_the_store, leases_are_shared,
+                a_lease_serves_a_limited_number_of_objects;
+            list: list_cases, list_cases_uncached, consistent_list, consistent_read_fallback,
+                get_list_non_recursive, s1_no_list_or_watch_reaches_a_sibling, list_paging,
+                list_pagination_rare_object, list_continuation_with_filter, list_inconsistent_continuation,
+                consistent_reads_share_round_trips;
+            watch: watch_selects_and_follows, watch_from_zero, watch_from_non_zero,
+                watch_delete_event_object_have_latest_rv, delayed_watch_delivery,
+                a_slow_watcher_is_ended_and_slows_nobody, watch_semantics,
+                watch_semantic_initial_events_extended, watch_list_match_single,
+                too_large_resource_version_for_watch_list, watcher_not_going_back_in_time,
+                bookmarks_come_each_minute_and_before_the_end, bookmarks_are_never_ahead_of_events,
+                watchers_share_events, a_broken_watch_of_the_engine_loses_nothing,
+                closing_a_resource_ends_its_watches;
+            corrupt: k21_k23_transformation_failure, delete_expected_transform_or_decode_error,
+                a_hundred_unreadable_objects_are_named,
+                an_unreadable_change_ends_only_the_watches_that_would_see_it, watch_with_unsafe_delete,
+                unreadable_objects_are_served_once_their_key_is_there;
+            shared: compaction_follows_one_interval_behind, compactors_of_two_servers_take_turns,
+                compaction_runs_by_the_clock_until_stopped, health_is_asked_for_at_most_twice_in_its_timeout;
+            model: concurrent_clients_agree_with_the_log;
+        );
+        mod unready {
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn an_unready_cache_answers_429() {
+                $crate::registry::list::an_unready_cache_answers_429($make().await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn guaranteed_update_with_ttl() {
+                $crate::registry::write::guaranteed_update_with_ttl($make().await).await;
+            }
+        }
+    };
+    ($make:path => world: $($module:ident: $($test:ident),* $(,)?;)*) => {$(
+        mod $module {$(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                let world = $crate::registry::world::World::new($make().await).await;
+                $crate::registry::$module::$test(world).await;
+            }
+        )*}
+    )*};
+}
+pub(crate) use suite;
+
+mod embedded {
+    use std::sync::Arc;
+
+    use coffer_sim::SimClock;
+    use coffer_store::embedded::{Embedded, EmbeddedOptions};
+
+    use super::world::Engine;
+
+    pub(super) async fn engine() -> Engine {
+        let clock = SimClock::default();
+        let options = EmbeddedOptions::new(Arc::new(clock.clone()));
+        let kv = Embedded::in_memory(options).await.expect("opens");
+        Engine { kv: Arc::new(kv), clock: Some(clock), server: Box::new(()) }
+    }
+
+    super::suite!(crate::registry::embedded::engine);
+}

@@ -235,8 +235,13 @@ impl Cache {
         self.reached.send_replace(Reached { ready: false, revision });
     }
 
-    /// Takes in whole transactions, in order.
+    /// Takes in whole transactions, in order, and hands them over.
     fn apply(&self, arrived: Vec<Arrived>) {
+        let (changes, revision) = self.take_in(arrived);
+        self.hand_over(&changes, revision);
+    }
+
+    fn take_in(&self, arrived: Vec<Arrived>) -> (Vec<Arc<Change>>, Revision) {
         let recorded = self.clock().monotonic();
         let mut changes = Vec::with_capacity(arrived.len());
         let mut state = self.state.write();
@@ -256,10 +261,13 @@ impl Cache {
             state.history.push(change.clone());
             changes.push(change);
         }
-        let revision = state.revision;
-        drop(state);
+        (changes, state.revision)
+    }
+
+    /// A watch may have read the changes from the history by now; it recognises them.
+    fn hand_over(&self, changes: &[Arc<Change>], revision: Revision) {
         let mut watchers = self.watchers.lock();
-        watchers.dispatch(&changes);
+        watchers.dispatch(changes);
         watchers.dispatched = watchers.dispatched.max(revision);
         drop(watchers);
         self.reached.send_replace(Reached { ready: true, revision });
@@ -271,10 +279,7 @@ impl Cache {
         state.revision = state.revision.max(revision);
         let revision = state.revision;
         drop(state);
-        let mut watchers = self.watchers.lock();
-        watchers.dispatched = watchers.dispatched.max(revision);
-        drop(watchers);
-        self.reached.send_replace(Reached { ready: true, revision });
+        self.hand_over(&[], revision);
     }
 
     fn count_unreadable(&self, previous: Option<&Slot>, current: Option<&Slot>) {
@@ -292,4 +297,111 @@ struct Arrived {
     tail: Box<[u8]>,
     revision: Revision,
     slot: Option<Slot>,
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use coffer_crypto::transformer::{Plain, TransformError, Transformer};
+    use coffer_types::{SecretBytes, Value};
+
+    use super::history::Change;
+    use super::watch::{Start, Watch};
+    use super::watchers::Scope;
+    use super::*;
+    use crate::embedded::{Embedded, EmbeddedOptions};
+    use crate::key::{KeySpace, Origin};
+    use crate::registry::error::Resource;
+    use crate::registry::{Attributes, EventType, ObjectCodec, Predicate};
+
+    struct Plainly;
+
+    impl Transformer for Plainly {
+        fn from_storage(&self, stored: &[u8], _: &[u8]) -> Result<Plain, TransformError> {
+            Ok(Plain { bytes: SecretBytes::new(stored.to_vec()), stale: false })
+        }
+
+        fn to_storage(&self, plain: &[u8], _: &[u8]) -> Result<Vec<u8>, TransformError> {
+            Ok(plain.to_vec())
+        }
+    }
+
+    impl ObjectCodec for Plainly {
+        fn decode(&self, _: &[u8]) -> Result<Value, String> {
+            Ok(Value::object())
+        }
+
+        fn encode(&self, _: &Value) -> Result<Vec<u8>, String> {
+            Ok(Vec::new())
+        }
+
+        fn attributes(&self, _: &[u8]) -> Result<Attributes, String> {
+            Ok(Attributes::default())
+        }
+    }
+
+    impl Predicate for Plainly {
+        fn is_everything(&self) -> bool {
+            true
+        }
+
+        fn matches(&self, _: &Attributes) -> bool {
+            true
+        }
+    }
+
+    async fn cache() -> Arc<Cache> {
+        let clock = Arc::new(coffer_runtime::clock::SystemClock::default());
+        let kv = Arc::new(Embedded::in_memory(EmbeddedOptions::new(clock.clone())).await.expect("opens"));
+        let keys = KeySpace::new("/registry", "", "pods", Origin::BuiltIn, true).expect("a key space");
+        let resource = Resource { group: String::new(), name: "pods".to_owned() };
+        let objects = Objects::new(resource, keys, Arc::new(Plainly), Arc::new(Plainly));
+        let shared = Shared::new(kv, clock, Bytes::from_static(b"/registry/health"));
+        let cache = Cache::start(Arc::new(objects), Arc::new(shared));
+        cache.wait_ready().await.expect("filled");
+        cache
+    }
+
+    fn arrived(cache: &Cache, revision: Revision) -> Vec<Arrived> {
+        let plain = SecretBytes::default();
+        let stored = cache.objects.stored(b"/registry/pods/ns/a", plain, revision).expect("readable");
+        vec![Arrived { tail: b"ns/a".as_slice().into(), revision, slot: Some(Slot::Good(stored)) }]
+    }
+
+    fn seen(watch: &mut Watch) -> Option<(EventType, Revision)> {
+        let next = Box::pin(watch.next());
+        let event = futures::FutureExt::now_or_never(next)??;
+        event.ok().map(|event| (event.event_type, event.revision))
+    }
+
+    /// Between the moment that a change is in the history and the moment that it is handed over, a
+    /// watch may read the history: it must see the change once.
+    #[tokio::test]
+    async fn a_change_is_seen_once_whichever_way_it_comes() {
+        let cache = cache().await;
+        let start = |after| Start {
+            scope: Scope::All,
+            predicate: Arc::new(Plainly),
+            initial: false,
+            initial_end: false,
+            after,
+            bookmarks: false,
+            timeout: None,
+        };
+        let mut early = Watch::open(&cache, start(1)).expect("a watch");
+        assert_eq!(seen(&mut early), None);
+        let (changes, revision): (Vec<Arc<Change>>, _) = cache.take_in(arrived(&cache, 5));
+        let mut late = Watch::open(&cache, start(1)).expect("a watch");
+        assert_eq!(seen(&mut late), Some((EventType::Added, 5)));
+        assert_eq!(seen(&mut late), None);
+        assert_eq!(seen(&mut early), None);
+        cache.hand_over(&changes, revision);
+        assert_eq!(seen(&mut late), None);
+        assert_eq!(seen(&mut early), Some((EventType::Added, 5)));
+        cache.apply(arrived(&cache, 6));
+        for watch in [&mut early, &mut late] {
+            assert_eq!(seen(watch), Some((EventType::Modified, 6)));
+            assert_eq!(seen(watch), None);
+        }
+    }
 }

@@ -122,8 +122,6 @@ struct Run {
 
 pub(crate) async fn concurrent_clients_agree_with_the_log(world: World) {
     let seed = std::env::var("COFFER_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_130);
-    // Shown when the test fails.
-    eprint_seed(seed);
     let start = world.current().await;
     let run = Arc::new(Run { world, acknowledged: AtomicI64::new(0), done: AtomicBool::new(false) });
     let watchers: Vec<_> =
@@ -140,10 +138,10 @@ pub(crate) async fn concurrent_clients_agree_with_the_log(world: World) {
     let log = log(&run.world, start, last).await;
     assert!(WRITES < log.len(), "too little happened: {}", log.len());
     for listed in lister.await.expect("the lister") {
-        check_list(&log, &listed);
+        check_list(seed, &log, &listed);
     }
     for watcher in watchers {
-        check_watch(&log, &watcher.await.expect("the watcher"), last);
+        check_watch(seed, &log, &watcher.await.expect("the watcher"), last);
     }
 }
 
@@ -315,25 +313,33 @@ async fn log(world: &World, start: Revision, last: Revision) -> Vec<Logged> {
     log
 }
 
-fn check_list(log: &[Logged], listed: &Listed) {
+fn check_list(seed: u64, log: &[Logged], listed: &Listed) {
     let Listed { namespace, select, at, acknowledged, items, revision } = listed;
-    let what = format!("{at:?} of {namespace:?} {select:?} at {revision}");
+    let what = format!("seed {seed}: {at:?} of {namespace:?} {select:?} at {revision}");
     assert_eq!(items, &state_at(log, namespace, *select, *revision), "{what}");
     match at {
         ReadAt::Latest | ReadAt::NotOlderThan(_) => assert!(acknowledged <= revision, "{what} is stale"),
-        ReadAt::Exact(exact) => assert_eq!(exact, revision),
+        ReadAt::Exact(exact) => assert_eq!(exact, revision, "{what}"),
         ReadAt::Any => {}
     }
 }
 
-fn check_watch(log: &[Logged], seen: &Seen, last: Revision) {
+fn check_watch(seed: u64, log: &[Logged], seen: &Seen, last: Revision) {
     let Seen { namespace, select, initial, from, events, bookmarks } = seen;
     if let Some((state, revision)) = initial {
-        assert_eq!(state, &state_at(log, namespace, *select, *revision), "initial state at {revision}");
+        assert_eq!(
+            state,
+            &state_at(log, namespace, *select, *revision),
+            "seed {seed}: initial state at {revision}"
+        );
     }
-    assert_eq!(events, &expected(log, namespace, *select, *from, last), "{namespace:?} {select:?}");
+    assert_eq!(
+        events,
+        &expected(log, namespace, *select, *from, last),
+        "seed {seed}: {namespace:?} {select:?}"
+    );
     for (count, revision) in bookmarks {
         let due = expected(log, namespace, *select, *from, *revision).len();
-        assert_eq!(*count, due, "a bookmark at {revision} came too early");
+        assert_eq!(*count, due, "seed {seed}: a bookmark at {revision} came too early");
     }
 }

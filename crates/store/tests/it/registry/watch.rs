@@ -122,6 +122,7 @@ pub(crate) async fn watch_delete_event_object_have_latest_rv(world: World) {
 pub(crate) async fn delayed_watch_delivery(world: World) {
     let created = world.create(&pod("test-ns", "foo")).await;
     let mut watching = world.watch(watch("test-ns", Some(created.revision))).await;
+    watching.live(&world, "test-ns").await;
     let mut expected = Vec::new();
     for index in 0..2 * MAX_QUEUED {
         let stored = world.create(&pod("test-ns", &format!("foo-{index}"))).await;
@@ -138,6 +139,8 @@ pub(crate) async fn a_slow_watcher_is_ended_and_slows_nobody(world: World) {
     let first = world.create(&pod("ns", "a")).await;
     let mut slow = world.watch(watch("", Some(first.revision))).await;
     let mut fast = world.watch(watch("", Some(first.revision))).await;
+    slow.live(&world, "ns").await;
+    fast.event().await;
     for index in 0..MIN_HISTORY + 2 * MAX_QUEUED {
         // Time passes, so that the history does not grow.
         world.clock.advance(Duration::from_secs(2));
@@ -145,7 +148,7 @@ pub(crate) async fn a_slow_watcher_is_ended_and_slows_nobody(world: World) {
         assert_eq!(fast.shown(1).await, [format!("MODIFIED {}", show_stored(&stored))]);
     }
     // It gets what was queued for it, in order and without a gap, and then no error but an end.
-    let mut last = first.revision;
+    let mut last = first.revision + 1;
     loop {
         match tokio::time::timeout(PATIENCE, futures::StreamExt::next(&mut slow.0)).await.expect("in time") {
             Some(event) => {

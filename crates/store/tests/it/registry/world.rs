@@ -247,6 +247,13 @@ impl Watching {
         all
     }
 
+    /// Gets one event, so that from here on changes are handed to the watch as they come.
+    pub(crate) async fn live(&mut self, world: &World, namespace: &str) {
+        let made = world.create(&pod(namespace, "live")).await;
+        assert_eq!(self.shown(1).await, [format!("ADDED {}", show_stored(&made))]);
+        self.nothing().await;
+    }
+
     pub(crate) async fn nothing(&mut self) {
         if let Ok(found) = tokio::time::timeout(QUIET, self.0.next()).await {
             panic!("unexpected: {found:?}");

@@ -2,3 +2,4 @@
 
 mod kv;
 mod registry;
+mod registry_embedded;

@@ -4,6 +4,8 @@
 
 #[path = "../it/kv/shared.rs"]
 mod kv;
+#[path = "../it/registry/mod.rs"]
+mod registry;
 
 mod differential;
 mod etcd;
@@ -12,4 +14,17 @@ mod tls;
 
 mod promises {
     crate::kv::suite::promises!(crate::etcd::fixture);
+}
+
+mod registry_store {
+    use std::sync::Arc;
+
+    use crate::registry::world::Engine;
+
+    async fn engine() -> Engine {
+        let server = crate::etcd::Etcd::start().await;
+        Engine { kv: Arc::new(server.client().await), clock: None, server: Box::new(server) }
+    }
+
+    crate::registry::suite!(crate::registry_store::engine);
 }

@@ -572,9 +572,9 @@ pub(crate) async fn consistent_read_fallback(world: World) {
 }
 
 pub(crate) async fn get_list_non_recursive(world: World) {
-    let foo = pod("test-ns", "foo");
-    let created = world.create(&foo).await;
-    let updated = world.put(&with(foo.clone(), &["spec", "nodeName"], "n1")).await;
+    let object = pod("test-ns", "foo");
+    let created = world.create(&object).await;
+    let updated = world.put(&with(object.clone(), &["spec", "nodeName"], "n1")).await;
     world.create(&pod("test-ns", "foobar")).await;
     let current = world.current().await;
     for (name, at, select, expected) in [

@@ -68,21 +68,3 @@ macro_rules! suite {
     )*};
 }
 pub(crate) use suite;
-
-mod embedded {
-    use std::sync::Arc;
-
-    use coffer_sim::SimClock;
-    use coffer_store::embedded::{Embedded, EmbeddedOptions};
-
-    use super::world::Engine;
-
-    pub(super) async fn engine() -> Engine {
-        let clock = SimClock::default();
-        let options = EmbeddedOptions::new(Arc::new(clock.clone()));
-        let kv = Embedded::in_memory(options).await.expect("opens");
-        Engine { kv: Arc::new(kv), clock: Some(clock), server: Box::new(()) }
-    }
-
-    super::suite!(crate::registry::embedded::engine);
-}

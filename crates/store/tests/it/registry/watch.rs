@@ -7,6 +7,7 @@ use coffer_store::cache::{BOOKMARK_BEFORE_END, BOOKMARK_PERIOD, MAX_QUEUED, MIN_
 use coffer_store::kv::KvError;
 use coffer_store::registry::{EventType, Registry, WatchOptions};
 use coffer_types::Value;
+use futures::StreamExt;
 
 use super::world::*;
 
@@ -86,18 +87,18 @@ pub(crate) async fn watch_selects_and_follows(world: World) {
 }
 
 pub(crate) async fn watch_from_zero(world: World) {
-    let foo = pod("test-ns", "foo");
-    let created = world.create(&foo).await;
+    let object = pod("test-ns", "foo");
+    let created = world.create(&object).await;
     world.cached(created.revision).await;
     let mut watching = world.watch(watch("test-ns", Some(0))).await;
     assert_eq!(watching.shown(1).await, [format!("ADDED {}", show_stored(&created))]);
-    let updated = world.put(&with(foo.clone(), &["spec", "nodeName"], "n")).await;
+    let updated = world.put(&with(object.clone(), &["spec", "nodeName"], "n")).await;
     assert_eq!(watching.shown(1).await, [format!("MODIFIED {}", show_stored(&updated))]);
     // What was there before the compaction is shown as it is now.
     world.compact(updated.revision).await;
     let mut watching = world.watch(watch("test-ns", Some(0))).await;
     assert_eq!(watching.shown(1).await, [format!("ADDED {}", show_stored(&updated))]);
-    let deleted = world.delete(&foo).await.expect("deleted");
+    let deleted = world.delete(&object).await.expect("deleted");
     assert_eq!(watching.shown(1).await, [format!("DELETED {}", show_stored(&deleted))]);
 }
 
@@ -109,10 +110,10 @@ pub(crate) async fn watch_from_non_zero(world: World) {
 }
 
 pub(crate) async fn watch_delete_event_object_have_latest_rv(world: World) {
-    let foo = pod("test-ns", "foo");
-    let created = world.create(&foo).await;
+    let object = pod("test-ns", "foo");
+    let created = world.create(&object).await;
     let mut watching = world.watch(watch("test-ns", Some(created.revision))).await;
-    let deleted = world.delete(&foo).await.expect("deleted");
+    let deleted = world.delete(&object).await.expect("deleted");
     let event = watching.event().await;
     assert_eq!(event.event_type, EventType::Deleted);
     assert_eq!(event.object.as_ref().expect("an object").revision, deleted.revision);
@@ -149,15 +150,12 @@ pub(crate) async fn a_slow_watcher_is_ended_and_slows_nobody(world: World) {
     }
     // It gets what was queued for it, in order and without a gap, and then no error but an end.
     let mut last = first.revision + 1;
-    loop {
-        match tokio::time::timeout(PATIENCE, futures::StreamExt::next(&mut slow.0)).await.expect("in time") {
-            Some(event) => {
-                let event = event.expect("no error");
-                assert_eq!(event.revision, last + 1);
-                last = event.revision;
-            }
-            None => break,
-        }
+    let wait = || tokio::time::sleep(PATIENCE);
+    while let Some(event) = tokio::select! { event = slow.0.next() => event, () = wait() => panic!("no end") }
+    {
+        let event = event.expect("no error");
+        assert_eq!(event.revision, last + 1);
+        last = event.revision;
     }
     assert!(last < world.current().await);
     // Begin where it was it cannot go on.

@@ -25,6 +25,8 @@ use super::probe::Probe;
 
 /// How long anything may take before a test gives up.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// The step of time for engines that do not share our clock.
+const TICK: Duration = Duration::from_millis(10);
 /// How long nothing must happen for a test to believe that nothing will.
 pub(crate) const QUIET: Duration = Duration::from_millis(50);
 
@@ -44,7 +46,18 @@ pub(crate) struct World {
     pub(crate) clock: SimClock,
     pub(crate) transformer: Arc<PrefixTransformer>,
     engine_has_our_clock: bool,
-    _server: Box<dyn Any + Send + Sync>,
+    _server: (Box<dyn Any + Send + Sync>, Ticking),
+}
+
+/// Time goes on while this lives.
+struct Ticking(Option<tokio::task::AbortHandle>);
+
+impl Drop for Ticking {
+    fn drop(&mut self) {
+        if let Some(ticking) = &self.0 {
+            ticking.abort();
+        }
+    }
 }
 
 impl World {
@@ -69,6 +82,17 @@ impl World {
     ) -> Self {
         let engine_has_our_clock = clock.is_some();
         let clock = clock.unwrap_or_default();
+        let ticking = (!engine_has_our_clock).then(|| {
+            // An engine with the machine's clock may need the retries that come with time.
+            let clock = clock.clone();
+            tokio::spawn(async move {
+                loop {
+                    tokio::time::sleep(TICK).await;
+                    clock.advance(TICK);
+                }
+            })
+            .abort_handle()
+        });
         let transformer = Arc::new(PrefixTransformer::default());
         let shared = transformer.clone();
         let storage = Storage::new(
@@ -79,7 +103,15 @@ impl World {
         );
         let config = ResourceConfig { ttl_seconds, ..config("", "pods", Origin::BuiltIn, true) };
         let store = storage.open(config).expect("a store");
-        Self { storage, store, probe, clock, transformer, engine_has_our_clock, _server: server }
+        Self {
+            storage,
+            store,
+            probe,
+            clock,
+            transformer,
+            engine_has_our_clock,
+            _server: (server, Ticking(ticking)),
+        }
     }
 
     pub(crate) fn with_store(self, store: Arc<Store>) -> Self {

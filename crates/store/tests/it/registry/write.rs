@@ -12,8 +12,8 @@ use coffer_types::{Status, Value};
 use super::world::*;
 
 pub(crate) async fn create(world: World) {
-    let foo = pod("test-ns", "foo");
-    let stored = world.create(&foo).await;
+    let object = pod("test-ns", "foo");
+    let stored = world.create(&object).await;
     let current = world.current().await;
     assert_eq!(show_stored(&stored), format!("test-ns/foo@{current}"));
     let object = world.decode(&stored);
@@ -27,14 +27,14 @@ pub(crate) async fn create(world: World) {
 }
 
 pub(crate) async fn create_with_resource_version(world: World) {
-    let foo = with(pod("test-ns", "foo"), &["metadata", "resourceVersion"], "7");
-    let error = world.store.create("test-ns", "foo", &foo, 0).await.expect_err("refused");
+    let object = with(pod("test-ns", "foo"), &["metadata", "resourceVersion"], "7");
+    let error = world.store.create("test-ns", "foo", &object, 0).await.expect_err("refused");
     assert_eq!(error, Status::plain("resourceVersion should not be set on objects to be created"));
 }
 
 pub(crate) async fn create_with_ttl(world: World) {
-    let foo = pod("test-ns", "foo");
-    let stored = world.store.create("test-ns", "foo", &foo, 1).await.expect("created");
+    let object = pod("test-ns", "foo");
+    let stored = world.store.create("test-ns", "foo", &object, 1).await.expect("created");
     let mut watch = world.watch(watch("test-ns", Some(stored.revision))).await;
     watch.nothing().await;
     world.pass(Duration::from_secs(3)).await;
@@ -44,9 +44,9 @@ pub(crate) async fn create_with_ttl(world: World) {
 }
 
 pub(crate) async fn create_with_key_exist(world: World) {
-    let foo = pod("test-ns", "foo");
-    world.create(&foo).await;
-    let error = world.store.create("test-ns", "foo", &foo, 0).await.expect_err("exists");
+    let object = pod("test-ns", "foo");
+    world.create(&object).await;
+    let error = world.store.create("test-ns", "foo", &object, 0).await.expect_err("exists");
     assert_eq!((error.code, error.reason), (409, "AlreadyExists"));
     assert_eq!(error.message, r#"pods "foo" already exists"#);
     let dying = with(pod("test-ns", "dying"), &["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z");
@@ -56,27 +56,27 @@ pub(crate) async fn create_with_key_exist(world: World) {
 }
 
 pub(crate) async fn get(world: World) {
-    let foo = pod("test-ns", "foo");
-    let created = world.create(&foo).await;
-    let updated = world.put(&with(foo.clone(), &["metadata", "annotations", "a"], "1")).await;
+    let object = pod("test-ns", "foo");
+    let created = world.create(&object).await;
+    let updated = world.put(&with(object.clone(), &["metadata", "annotations", "a"], "1")).await;
     let last = world.create(&pod("test-ns", "bar")).await;
     let missing = pod("test-ns", "missing");
     let shown = |result: Result<Arc<_>, Status>| result.map(|stored| show_stored(&stored));
     let new = Ok(show_stored(&updated));
-    assert_eq!(shown(world.get(&foo, ReadAt::Latest).await), new);
-    assert_eq!(shown(world.get(&foo, ReadAt::NotOlderThan(updated.revision)).await), new);
-    assert_eq!(shown(world.get(&foo, ReadAt::NotOlderThan(last.revision)).await), new);
-    let any = shown(world.get(&foo, ReadAt::Any).await);
+    assert_eq!(shown(world.get(&object, ReadAt::Latest).await), new);
+    assert_eq!(shown(world.get(&object, ReadAt::NotOlderThan(updated.revision)).await), new);
+    assert_eq!(shown(world.get(&object, ReadAt::NotOlderThan(last.revision)).await), new);
+    let any = shown(world.get(&object, ReadAt::Any).await);
     let old = Ok(show_stored(&created));
     assert!(any == new || any == old, "{any:?}");
-    let not_older = shown(world.get(&foo, ReadAt::NotOlderThan(created.revision)).await);
+    let not_older = shown(world.get(&object, ReadAt::NotOlderThan(created.revision)).await);
     assert!(not_older == new || not_older == old, "{not_older:?}");
     for at in [ReadAt::Latest, ReadAt::NotOlderThan(last.revision)] {
         let error = world.get(&missing, at).await.expect_err("missing");
         assert_eq!((error.code, error.message.as_str()), (404, r#"pods "missing" not found"#));
     }
     let too_high = ReadAt::NotOlderThan(i64::MAX);
-    let error = world.in_time(world.get(&foo, too_high)).await.expect_err("too high");
+    let error = world.in_time(world.get(&object, too_high)).await.expect_err("too high");
     assert_eq!((error.code, error.reason), (504, "Timeout"));
     let current = last.revision;
     assert_eq!(
@@ -89,15 +89,15 @@ pub(crate) async fn get(world: World) {
 }
 
 pub(crate) async fn unconditional_delete(world: World) {
-    let foo = pod("test-ns", "foo");
-    let created = world.create(&foo).await;
+    let object = pod("test-ns", "foo");
+    let created = world.create(&object).await;
     let error = world.delete(&pod("test-ns", "other")).await.expect_err("missing");
     assert_eq!(error.code, 404);
-    let deleted = world.delete(&foo).await.expect("deleted");
+    let deleted = world.delete(&object).await.expect("deleted");
     // The last state, with the revision of the deletion.
     assert_eq!(show_stored(&deleted), format!("test-ns/foo@{}", created.revision + 1));
     assert_eq!(deleted.bytes, created.bytes);
-    assert_eq!(world.get(&foo, ReadAt::Latest).await.expect_err("gone").code, 404);
+    assert_eq!(world.get(&object, ReadAt::Latest).await.expect_err("gone").code, 404);
 }
 
 fn uid(uid: &str) -> Preconditions {
@@ -105,9 +105,9 @@ fn uid(uid: &str) -> Preconditions {
 }
 
 pub(crate) async fn conditional_delete(world: World) {
-    let foo = with(pod("test-ns", "foo"), &["metadata", "uid"], "A");
-    let created = world.create(&foo).await;
-    let error = world.delete_with(&foo, &uid("B"), |_| Ok(())).await.expect_err("UID mismatch");
+    let object = with(pod("test-ns", "foo"), &["metadata", "uid"], "A");
+    let created = world.create(&object).await;
+    let error = world.delete_with(&object, &uid("B"), |_| Ok(())).await.expect_err("UID mismatch");
     assert_eq!((error.code, error.reason), (409, "Conflict"));
     assert_eq!(
         error.message,
@@ -116,13 +116,13 @@ pub(crate) async fn conditional_delete(world: World) {
          precondition: B, UID in object meta: A"
     );
     let version = |revision: i64| Preconditions { uid: None, resource_version: Some(revision.to_string()) };
-    let error = world.delete_with(&foo, &version(999), |_| Ok(())).await.expect_err("RV mismatch");
+    let error = world.delete_with(&object, &version(999), |_| Ok(())).await.expect_err("RV mismatch");
     let text =
         format!("ResourceVersion in precondition: 999, ResourceVersion in object meta: {}", created.revision);
     assert!(error.message.ends_with(&text), "{error}");
-    world.delete_with(&foo, &version(created.revision), |_| Ok(())).await.expect("RV match");
-    world.create(&foo).await;
-    world.delete_with(&foo, &uid("A"), |_| Ok(())).await.expect("UID match");
+    world.delete_with(&object, &version(created.revision), |_| Ok(())).await.expect("RV match");
+    world.create(&object).await;
+    world.delete_with(&object, &uid("A"), |_| Ok(())).await.expect("UID match");
 }
 
 /// The cache does not know of the update: its suggestion is outdated.
@@ -134,13 +134,13 @@ async fn outdated(world: &World, old: &Value, new: &Value) -> i64 {
 }
 
 pub(crate) async fn delete_with_suggestion_and_conflict(world: World) {
-    let foo = pod("test-ns", "foo");
-    let new = with(foo.clone(), &["metadata", "labels", "foo"], "bar");
-    let revision = outdated(&world, &foo, &new).await;
-    let deleted = world.delete(&foo).await.expect("deleted");
+    let object = pod("test-ns", "foo");
+    let new = with(object.clone(), &["metadata", "labels", "foo"], "bar");
+    let revision = outdated(&world, &object, &new).await;
+    let deleted = world.delete(&object).await.expect("deleted");
     assert_eq!(world.decode(&deleted).label("foo"), Some("bar"));
     assert_eq!(deleted.revision, revision + 1);
-    assert_eq!(world.get(&foo, ReadAt::Latest).await.expect_err("gone").code, 404);
+    assert_eq!(world.get(&object, ReadAt::Latest).await.expect_err("gone").code, 404);
 }
 
 /// Does its work, and the first time lets someone else change the object in the middle of it.
@@ -176,35 +176,35 @@ impl Updater for Interrupted<'_> {
 }
 
 pub(crate) async fn delete_with_conflict(world: World) {
-    let foo = pod("test-ns", "foo");
-    world.create(&foo).await;
-    let meanwhile = with(foo.clone(), &["metadata", "labels", "foo"], "bar");
+    let object = pod("test-ns", "foo");
+    world.create(&object).await;
+    let meanwhile = with(object.clone(), &["metadata", "labels", "foo"], "bar");
     let mut check = Interrupted { world: &world, meanwhile, calls: 0 };
     let none = Preconditions::default();
     let deleted = world.store.delete("test-ns", "foo", &none, &mut check).await.expect("deleted");
     assert_eq!(check.calls, 2);
     assert_eq!(world.decode(&deleted).label("foo"), Some("bar"));
-    assert_eq!(world.get(&foo, ReadAt::Latest).await.expect_err("gone").code, 404);
+    assert_eq!(world.get(&object, ReadAt::Latest).await.expect_err("gone").code, 404);
 }
 
 pub(crate) async fn delete_with_suggestion_of_deleted_object(world: World) {
-    let foo = pod("test-ns", "foo");
-    let created = world.create(&foo).await;
+    let object = pod("test-ns", "foo");
+    let created = world.create(&object).await;
     world.cached(created.revision).await;
     world.probe.hold_watches(true);
-    world.delete(&foo).await.expect("deleted");
-    assert_eq!(world.delete(&foo).await.expect_err("gone").code, 404);
+    world.delete(&object).await.expect("deleted");
+    assert_eq!(world.delete(&object).await.expect_err("gone").code, 404);
 }
 
 pub(crate) async fn validate_deletion_with_suggestion(world: World) {
-    let foo = pod("test-ns", "foo");
-    let created = world.create(&foo).await;
+    let object = pod("test-ns", "foo");
+    let created = world.create(&object).await;
     world.cached(created.revision).await;
     let mut calls = 0;
     let refusal = Status::bad_request("validation error");
     let none = Preconditions::default();
     let error = world
-        .delete_with(&foo, &none, |_| {
+        .delete_with(&object, &none, |_| {
             calls += 1;
             Err(refusal.clone())
         })
@@ -213,26 +213,26 @@ pub(crate) async fn validate_deletion_with_suggestion(world: World) {
     assert_eq!((calls, error), (1, refusal));
     // The suggestion is outdated from here on: the refusal of it does not count.
     world.probe.hold_watches(true);
-    world.put(&with(foo.clone(), &["metadata", "labels", "foo"], "bar")).await;
+    world.put(&with(object.clone(), &["metadata", "labels", "foo"], "bar")).await;
     let mut calls = 0;
     world
-        .delete_with(&foo, &none, |object| {
+        .delete_with(&object, &none, |object| {
             calls += 1;
             if object.label("foo") == Some("bar") { Ok(()) } else { Err(Status::bad_request("stale object")) }
         })
         .await
         .expect("deleted");
     assert_eq!(calls, 2);
-    assert_eq!(world.get(&foo, ReadAt::Latest).await.expect_err("gone").code, 404);
+    assert_eq!(world.get(&object, ReadAt::Latest).await.expect_err("gone").code, 404);
 }
 
 pub(crate) async fn validate_deletion_with_only_suggestion_valid(world: World) {
-    let foo = with(pod("test-ns", "foo"), &["metadata", "labels", "foo"], "bar");
-    let new = with(foo.clone(), &["metadata", "labels", "foo"], "barbar");
-    outdated(&world, &foo, &new).await;
+    let object = with(pod("test-ns", "foo"), &["metadata", "labels", "foo"], "bar");
+    let new = with(object.clone(), &["metadata", "labels", "foo"], "barbar");
+    outdated(&world, &object, &new).await;
     let mut calls = 0;
     let error = world
-        .delete_with(&foo, &Preconditions::default(), |object| {
+        .delete_with(&object, &Preconditions::default(), |object| {
             calls += 1;
             if object.label("foo") == Some("bar") { Ok(()) } else { Err(Status::bad_request("stale object")) }
         })
@@ -240,24 +240,24 @@ pub(crate) async fn validate_deletion_with_only_suggestion_valid(world: World) {
         .expect_err("the current object is refused");
     assert_eq!((calls, error.message.as_str()), (2, "stale object"));
     assert_eq!(
-        world.decode(&world.get(&foo, ReadAt::Latest).await.expect("there")).label("foo"),
+        world.decode(&world.get(&object, ReadAt::Latest).await.expect("there")).label("foo"),
         Some("barbar")
     );
 }
 
 pub(crate) async fn preconditional_delete_with_suggestion(world: World) {
-    let foo = pod("test-ns", "foo");
-    outdated(&world, &foo, &with(foo.clone(), &["metadata", "uid"], "myUID")).await;
-    world.delete_with(&foo, &uid("myUID"), |_| Ok(())).await.expect("deleted");
-    assert_eq!(world.get(&foo, ReadAt::Latest).await.expect_err("gone").code, 404);
+    let object = pod("test-ns", "foo");
+    outdated(&world, &object, &with(object.clone(), &["metadata", "uid"], "myUID")).await;
+    world.delete_with(&object, &uid("myUID"), |_| Ok(())).await.expect("deleted");
+    assert_eq!(world.get(&object, ReadAt::Latest).await.expect_err("gone").code, 404);
 }
 
 pub(crate) async fn preconditional_delete_with_only_suggestion_pass(world: World) {
-    let foo = with(pod("test-ns", "foo"), &["metadata", "uid"], "myUID");
-    outdated(&world, &foo, &with(foo.clone(), &["metadata", "uid"], "otherUID")).await;
-    let error = world.delete_with(&foo, &uid("myUID"), |_| Ok(())).await.expect_err("another object");
+    let object = with(pod("test-ns", "foo"), &["metadata", "uid"], "myUID");
+    outdated(&world, &object, &with(object.clone(), &["metadata", "uid"], "otherUID")).await;
+    let error = world.delete_with(&object, &uid("myUID"), |_| Ok(())).await.expect_err("another object");
     assert_eq!(error.code, 409);
-    assert_eq!(world.decode(&world.get(&foo, ReadAt::Latest).await.expect("there")).uid(), "otherUID");
+    assert_eq!(world.decode(&world.get(&object, ReadAt::Latest).await.expect("there")).uid(), "otherUID");
 }
 
 pub(crate) async fn guaranteed_update(world: World) {
@@ -301,20 +301,20 @@ pub(crate) async fn guaranteed_update(world: World) {
     .into_iter()
     .enumerate()
     {
-        let foo = with(pod("test-ns", &format!("foo-{index}")), &["metadata", "uid"], "A");
-        let before = if case.exists { world.create(&foo).await.revision } else { 0 };
+        let object = with(pod("test-ns", &format!("foo-{index}")), &["metadata", "uid"], "A");
+        let before = if case.exists { world.create(&object).await.revision } else { 0 };
         // Once with a suggestion from the cache, where there can be one.
         world.cached(before).await;
         world.transformer.stale.store(case.stale, Ordering::SeqCst);
         let preconditions = case.precondition.map_or_else(Preconditions::default, uid);
-        let mut updater = Closure(|object: Option<Value>| {
-            assert_eq!(object.is_some(), case.exists, "{}", case.name);
-            let new = with(foo.clone(), &["metadata", "annotations", "version"], case.annotation);
+        let mut updater = Closure(|present: Option<Value>| {
+            assert_eq!(present.is_some(), case.exists, "{}", case.name);
+            let new = with(object.clone(), &["metadata", "annotations", "version"], case.annotation);
             with(new, &["metadata", "selfLink"], case.self_link)
         });
         let result = world
             .store
-            .update("test-ns", foo.name(), &preconditions, case.create_missing, &mut updater)
+            .update("test-ns", object.name(), &preconditions, case.create_missing, &mut updater)
             .await;
         world.transformer.stale.store(false, Ordering::SeqCst);
         match (result, case.expected) {
@@ -344,20 +344,20 @@ pub(crate) async fn guaranteed_update_checks_stored_data(world: World) {
     let raw = br#"test: {"apiVersion":"v1","kind":"Pod","metadata":{"name":"foo","namespace":"test-ns"}}"#;
     let initial = world.write_raw("/registry/pods/test-ns/foo", raw).await;
     world.cached(initial).await;
-    let foo = pod("test-ns", "foo");
-    let written = world.put(&foo).await;
+    let object = pod("test-ns", "foo");
+    let written = world.put(&object).await;
     assert_ne!(written.revision, initial);
-    assert_eq!(world.put(&foo).await.revision, written.revision);
+    assert_eq!(world.put(&object).await.revision, written.revision);
     world.cached(written.revision).await;
-    assert_eq!(world.put(&foo).await.revision, written.revision);
+    assert_eq!(world.put(&object).await.revision, written.revision);
     world.transformer.stale.store(true, Ordering::SeqCst);
-    assert_ne!(world.put(&foo).await.revision, written.revision);
+    assert_ne!(world.put(&object).await.revision, written.revision);
 }
 
 pub(crate) async fn guaranteed_update_with_conflict(world: World) {
-    let foo = pod("test-ns", "foo");
-    world.create(&foo).await;
-    let meanwhile = with(foo.clone(), &["metadata", "labels", "first"], "yes");
+    let object = pod("test-ns", "foo");
+    world.create(&object).await;
+    let meanwhile = with(object.clone(), &["metadata", "labels", "first"], "yes");
     let mut updater = Interrupted { world: &world, meanwhile, calls: 0 };
     let none = Preconditions::default();
     let updated = world.store.update("test-ns", "foo", &none, false, &mut updater).await.expect("updated");
@@ -367,12 +367,12 @@ pub(crate) async fn guaranteed_update_with_conflict(world: World) {
 }
 
 pub(crate) async fn guaranteed_update_with_suggestion_and_conflict(world: World) {
-    let foo = pod("test-ns", "foo");
-    let second = with(foo.clone(), &["metadata", "labels", "n"], "2");
-    outdated(&world, &foo, &second).await;
+    let object = pod("test-ns", "foo");
+    let second = with(object.clone(), &["metadata", "labels", "n"], "2");
+    outdated(&world, &object, &second).await;
     let mut conflicts = 0;
     let third = world
-        .update_with(&foo, false, |current| {
+        .update_with(&object, false, |current| {
             let mut object = current.object.expect("there");
             if object.label("n") != Some("2") {
                 conflicts += 1;
@@ -389,7 +389,7 @@ pub(crate) async fn guaranteed_update_with_suggestion_and_conflict(world: World)
     // A suggestion that is right: the refusal counts at once.
     let mut attempts = 0;
     let error = world
-        .update_with(&foo, false, |_| {
+        .update_with(&object, false, |_| {
             attempts += 1;
             Err(Status::bad_request("validation or admission error"))
         })
@@ -399,9 +399,9 @@ pub(crate) async fn guaranteed_update_with_suggestion_and_conflict(world: World)
 }
 
 pub(crate) async fn writes_that_cannot_be_encrypted_are_refused(world: World) {
-    let foo = pod("test-ns", "foo");
+    let object = pod("test-ns", "foo");
     world.transformer.broken.store(true, Ordering::SeqCst);
-    let error = world.store.create("test-ns", "foo", &foo, 0).await.expect_err("no key");
+    let error = world.store.create("test-ns", "foo", &object, 0).await.expect_err("no key");
     assert_eq!((error.code, error.reason), (500, "InternalError"));
     assert_eq!(error.message, "Internal error occurred: no key");
     assert_eq!(world.read_raw("/registry/pods/test-ns/foo").await, None);
@@ -460,11 +460,11 @@ pub(crate) async fn a_lease_serves_a_limited_number_of_objects(world: World) {
 pub(crate) async fn guaranteed_update_with_ttl(engine: Engine) {
     let world = World::unready(engine, 2);
     world.wait_ready().await;
-    let foo = pod("test-ns", "foo");
-    let created = world.put(&foo).await;
+    let object = pod("test-ns", "foo");
+    let created = world.put(&object).await;
     let mut watch = world.watch(watch("test-ns", Some(created.revision))).await;
     world.pass(Duration::from_secs(1)).await;
-    let updated = world.put(&with(foo, &["spec", "nodeName"], "n")).await;
+    let updated = world.put(&with(object, &["spec", "nodeName"], "n")).await;
     assert_eq!(watch.shown(1).await, [format!("MODIFIED {}", show_stored(&updated))]);
     world.pass(Duration::from_secs(1)).await;
     watch.nothing().await;

@@ -444,7 +444,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn s1_every_key_stays_inside_its_resource(
+        fn s1_s39_every_key_stays_inside_its_resource(
             group in "([a-z./%]{0,6}\\.)?[a-z./%]{0,6}",
             resource in "[a-z./%]{0,6}",
             namespace in "[a-z./%\\x00]{0,6}",
@@ -462,6 +462,8 @@ mod tests {
                     prop_assert!(range.start.starts_with(space.root().as_bytes()));
                     prop_assert!(range.start.ends_with(b"/"));
                     prop_assert_eq!(&range.end, &prefix_end(&range.start));
+                    // Never open-ended: the first key past all keys is still below the etcd prefix.
+                    prop_assert!(range.end.starts_with(b"/registry/") && range.start < range.end);
                 }
                 if let Ok(key) = space.object(&namespace, &name) {
                     let parts = if namespaced { 2 } else { 1 };

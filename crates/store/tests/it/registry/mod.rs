@@ -5,6 +5,7 @@
 
 pub(crate) mod corrupt;
 pub(crate) mod list;
+pub(crate) mod list_table;
 pub(crate) mod model;
 pub(crate) mod probe;
 pub(crate) mod shared;
@@ -25,7 +26,8 @@ macro_rules! suite {
                 guaranteed_update_with_suggestion_and_conflict, writes_that_cannot_be_encrypted_are_refused,
                 s3_hostile_names_never_reach_the_store, leases_are_shared,
                 a_lease_serves_a_limited_number_of_objects;
-            list: list_cases, list_cases_uncached, consistent_list, consistent_read_fallback,
+            list_table: list_cases, list_cases_uncached;
+            list: consistent_list, consistent_read_fallback,
                 get_list_non_recursive, s1_no_list_or_watch_reaches_a_sibling, list_paging,
                 list_pagination_rare_object, list_continuation_with_filter, list_inconsistent_continuation,
                 consistent_reads_share_round_trips;

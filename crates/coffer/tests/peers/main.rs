@@ -1,0 +1,6 @@
+//! The built binary beside the originals: kubectl, kube-apiserver, etcd, OpenBao.
+//!
+//! They come from the cache that `cargo xtask peers` fills; a missing one is a failure, never a skip.
+
+mod kubectl;
+mod support;

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use coffer_config::encryption::Transformers;
+use coffer_keys::at_rest::{AtRestError, Place, stored_copy};
 use coffer_server::api::Route;
-use coffer_store::key::{KeySpace, Origin};
-use coffer_store::kv::{Kv, KvError, RangeRequest};
+use coffer_store::kv::Kv;
 use coffer_types::Status;
 use futures::future::BoxFuture;
 
@@ -42,33 +42,13 @@ async fn answer(
     if resource != "secrets" || !group.is_empty() {
         return Err(Status::bad_request("resource: only \"secrets\" can be asked for"));
     }
-    let keys = KeySpace::new(prefix, "", "secrets", Origin::BuiltIn, true)
-        .map_err(|error| Status::bad_request(error.to_string()))?;
-    let key = keys.object(&namespace, &name).map_err(|error| Status::bad_request(error.to_string()))?;
-    let request = RangeRequest { start: key.bytes(), limit: 1, ..RangeRequest::default() };
-    let found = kv.range(request).await.map_err(|error| match error {
-        KvError::Unavailable(_) | KvError::Timeout => Status::internal("the store does not answer"),
-        other => Status::internal(other),
+    let place = Place { prefix, resource: &resource, namespace: &namespace, name: &name };
+    let copy = stored_copy(kv, transformers, place).await.map_err(|error| match error {
+        AtRestError::Key(error) => Status::bad_request(error.to_string()),
+        AtRestError::Store(error) => Status::internal(error),
     })?;
-    let Some(stored) = found.items.first() else {
-        return Err(Status::not_found("", "secrets", &name));
-    };
-    let (provider, key_name) = match transformers.describe(&stored.value) {
-        Some(under) => (under.provider.to_string(), under.key_name),
-        None => ("unknown".to_owned(), String::new()),
-    };
-    // Decrypting is the only way to know whether a write would use another key; the bytes are wiped.
-    let transformer = transformers.transformer_for("", "secrets");
-    let (readable, stale) = match transformer.from_storage(&stored.value, key.context()) {
-        Ok(plain) => (true, plain.stale),
-        Err(_) => (false, true),
-    };
-    let text = serde_json::json!({
-        "provider": provider,
-        "key": key_name,
-        "stale": stale,
-        "readable": readable,
-        "revision": stored.mod_revision,
-    });
-    Ok((text.to_string() + "\n").into_bytes())
+    let copy = copy.ok_or_else(|| Status::not_found("", "secrets", &name))?;
+    let mut text = serde_json::to_vec(&copy).map_err(Status::internal)?;
+    text.push(b'\n');
+    Ok(text)
 }

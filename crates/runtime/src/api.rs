@@ -283,14 +283,26 @@ impl From<kube::Error> for ApiError {
             kube::Error::Api(status) => {
                 Self { code: status.code, reason: status.reason, message: status.message }
             }
-            kube::Error::HyperError(error) => Self::unreachable(error.to_string()),
-            kube::Error::Service(error) => Self::unreachable(error.to_string()),
+            kube::Error::HyperError(error) => Self::unreachable(chain(&error)),
+            kube::Error::Service(error) => Self::unreachable(chain(error.as_ref())),
             kube::Error::HttpError(error) => Self::unreachable(error.to_string()),
             kube::Error::Auth(_) => Self::unreachable("the API server's credentials could not be read"),
             // The other variants print what they could not decode.
             _ => Self::unreachable("the API server's answer could not be decoded"),
         }
     }
+}
+
+/// An error with its causes: hosts, addresses and TLS alerts, never content.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
 }
 
 fn encode(body: &impl Serialize) -> Result<Vec<u8>, ApiError> {

@@ -121,9 +121,10 @@ mod tests {
 
     #[test]
     fn vectors_of_upstream() {
-        let a = r#"{"host":"dba","pass":"yola","port":123}"#;
-        let b = r#"{"host":"dbb","pass":"yolb"}"#;
-        let cases: Vec<(Json, Vec<(&str, &str)>, Result<Vec<&str>, &str>)> = vec![
+        const A: &str = r#"{"host":"dba","pass":"yola","port":123}"#;
+        const B: &str = r#"{"host":"dbb","pass":"yolb"}"#;
+        type Case = (Json, Vec<(&'static str, &'static str)>, Result<Vec<&'static str>, &'static str>);
+        let cases: Vec<Case> = vec![
             (
                 json!([{"regexp": {"source": "f(.*)o", "target": "a_new_path_$1"}}]),
                 vec![("foo", "1"), ("foodaloo", "2")],
@@ -143,27 +144,27 @@ mod tests {
                     {"merge": {"into": "merged", "priority": ["a"], "strategy": "JSON", "conflictPolicy": "Ignore"}},
                     {"merge": {"priority": ["b"], "strategy": "Extract", "conflictPolicy": "Ignore"}},
                 ]),
-                vec![("a", a), ("b", b)],
+                vec![("a", A), ("b", B)],
                 Ok(vec!["host=dbb", "pass=yolb", "port=123"]),
             ),
             (
                 json!([{"merge": {"priority": ["c"]}}]),
-                vec![("a", a)],
+                vec![("a", A)],
                 Err("failed rewrite operation[0]: merge failed with key \"c\" not found in input map"),
             ),
             (
                 json!([{"merge": {"priority": ["c"], "priorityPolicy": "IgnoreNotFound"}}]),
-                vec![("b", b)],
+                vec![("b", B)],
                 Ok(vec!["host=dbb", "pass=yolb"]),
             ),
             (
                 json!([{"merge": {}}]),
-                vec![("a", a), ("b", b)],
+                vec![("a", A), ("b", B)],
                 Err("failed rewrite operation[0]: merge failed with conflicts: host, pass"),
             ),
             (
                 json!([{"merge": {"strategy": "JSON"}}]),
-                vec![("a", a)],
+                vec![("a", A)],
                 Err("failed rewrite operation[0]: merge failed with missing 'into' field"),
             ),
             (

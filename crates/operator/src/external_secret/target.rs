@@ -95,7 +95,7 @@ impl Owned {
         for entry in entries.filter(|entry| entry.manager.as_deref() == Some(manager)) {
             let Some(fields) = &entry.fields_v1 else { continue };
             let keys = |path: &[&str]| {
-                let at = path.iter().fold(Some(&fields.0), |value, key| value?.get(*key));
+                let at = path.iter().try_fold(&fields.0, |value, key| value.get(*key));
                 let members = at.and_then(serde_json::Value::as_object).into_iter().flatten();
                 members.filter_map(|(key, _)| key.strip_prefix("f:").map(str::to_owned)).collect::<Vec<_>>()
             };

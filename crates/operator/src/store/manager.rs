@@ -40,9 +40,12 @@ pub(crate) struct Manager {
     random: Arc<dyn Random>,
     calls: Arc<dyn Calls>,
     reads: Arc<Reads>,
-    slots: Mutex<HashMap<(StoreKey, String), Arc<tokio::sync::Mutex<Slot>>>>,
+    slots: Mutex<HashMap<(StoreKey, String), SharedSlot>>,
     next: AtomicU64,
 }
+
+/// Held while a connection is made, so that others wait for it instead of making another.
+type SharedSlot = Arc<tokio::sync::Mutex<Slot>>;
 
 #[derive(Default)]
 struct Slot {

@@ -1,0 +1,193 @@
+//! A value's way from the store to the Secret, and what follows a rotation.
+
+use std::time::Duration;
+
+use coffer_runtime::api::SECRETS;
+use serde_json::{Value as Json, json};
+
+use crate::world::{EXTERNAL_SECRETS, STORES, SYNCED, World, external_secret};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_value_arrives_and_its_rotation_is_followed() {
+    let mut world = World::new("trip").await;
+    world.start(|_| {});
+    world
+        .write("db", json!({"user": "app", "password": "one", "port": 5432, "nested": {"a": ["x", "y"]}}))
+        .await;
+    world.vault("bao").await;
+    let db = world.remote("db");
+    let mut object = external_secret(
+        "bao",
+        "1s",
+        &[
+            ("password", &format!("{db}#password")),
+            ("port", &format!("{db}#port")),
+            ("second", &format!("{db}#nested.a.1")),
+        ],
+    );
+    object["metadata"] = json!({"labels": {"team": "db"}, "annotations": {"note": "x"}});
+    world.create(&EXTERNAL_SECRETS, "db", object).await;
+    let secret = world.secret("db", &[("password", "one"), ("port", "5432"), ("second", "y")]).await;
+    assert_eq!(secret["metadata"]["labels"]["reconcile.external-secrets.io/managed"], "true");
+    assert_eq!(secret["metadata"]["labels"]["team"], "db");
+    assert_eq!(secret["metadata"]["annotations"]["note"], "x");
+    assert_eq!(secret["metadata"]["ownerReferences"][0]["kind"], "ExternalSecret");
+    assert_eq!(secret["metadata"]["managedFields"][0]["manager"], "externalsecrets.external-secrets.io/db");
+    let object = world.ready("db", SYNCED).await;
+    assert_eq!(object["status"]["binding"]["name"], "db");
+    assert_eq!(
+        object["metadata"]["finalizers"][0],
+        "externalsecrets.external-secrets.io/externalsecret-cleanup"
+    );
+
+    world.write("db", json!({"password": "two", "port": 5433, "nested": {"a": ["x", "z"]}})).await;
+    world.secret("db", &[("password", "two"), ("port", "5433"), ("second", "z")]).await;
+    world
+        .until("the events", || async {
+            let events = world.events("db").await;
+            let all = ["Created secret created", "Updated secret updated"];
+            all.iter().all(|event| events.iter().any(|found| found == event)).then_some(())
+        })
+        .await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn extract_find_rewrite_and_versions() {
+    let mut world = World::new("extract").await;
+    world.start(|_| {});
+    for (key, data) in [("app/one", json!({"a": "1"})), ("app/two", json!({"b": "2"}))] {
+        world.write(key, data).await;
+    }
+    world.write("app/one", json!({"a": "1 new"})).await;
+    world.vault("bao").await;
+    let store = json!({"name": "bao", "kind": "SecretStore"});
+    let one = world.remote("app/one");
+    world
+        .create(
+            &EXTERNAL_SECRETS,
+            "all",
+            json!({"spec": {"secretStoreRef": store, "dataFrom": [
+                {"extract": {"key": one}, "rewrite": [{"regexp": {"source": "(.*)", "target": "my_$1"}}]},
+                {"extract": {"key": one, "version": "1"}},
+                {"find": {"path": world.remote("app"), "name": {"regexp": "two$"}}},
+            ]}}),
+        )
+        .await;
+    let found = format!("{}_app_two", world.namespace);
+    world.secret("all", &[("my_a", "1 new"), ("a", "1"), (&found, r#"{"b":"2"}"#)]).await;
+    world.stop().await;
+}
+
+/// The approle login, OpenBao's own provider, and the kubernetes provider on the same API server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_logins_and_providers() {
+    let mut world = World::new("logins").await;
+    world.start(|_| {});
+    world.write("db", json!({"password": "x"})).await;
+    let mounts = world.bao("GET", "sys/auth", Json::Null).await;
+    if mounts["data"]["approle/"].is_null() {
+        world.bao("POST", "sys/auth/approle", json!({"type": "approle"})).await;
+    }
+    world
+        .bao(
+            "PUT",
+            "sys/policies/acl/read-all",
+            json!({"policy": "path \"secret/*\" {capabilities = [\"read\", \"list\"]}"}),
+        )
+        .await;
+    world
+        .bao("POST", "auth/approle/role/peer", json!({"token_policies": ["read-all"], "token_ttl": "1h"}))
+        .await;
+    let role = world.bao("GET", "auth/approle/role/peer/role-id", Json::Null).await;
+    let secret = world.bao("POST", "auth/approle/role/peer/secret-id", json!({})).await;
+    world.create(&SECRETS, "role", json!({"stringData": {"secret": secret["data"]["secret_id"]}})).await;
+    let approle = json!({"roleId": role["data"]["role_id"], "secretRef": {"name": "role", "key": "secret"}});
+    let auth = json!({"appRole": approle});
+    let server = world.plane.bao.clone();
+    let vault = json!({"server": server, "path": "secret", "auth": auth});
+    world.create(&STORES, "approle", json!({"spec": {"provider": {"vault": vault}}})).await;
+    world.create(&STORES, "own", json!({"spec": {"provider": {"openBao": vault}}})).await;
+    world.create(&SECRETS, "admin", json!({"stringData": {"token": crate::plane::TOKEN}})).await;
+    world.create(&SECRETS, "source", json!({"stringData": {"k": "from here"}})).await;
+    let ca = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, &world.plane.authority_pem);
+    let kubernetes = json!({
+        "server": {"url": world.plane.server, "caBundle": ca}, "remoteNamespace": world.namespace,
+        "auth": {"token": {"bearerToken": {"name": "admin", "key": "token"}}},
+    });
+    world.create(&STORES, "cluster", json!({"spec": {"provider": {"kubernetes": kubernetes}}})).await;
+    let db = format!("{}#password", world.remote("db"));
+    for (name, store, remote, value) in [
+        ("a", "approle", db.as_str(), "x"),
+        ("b", "own", &db, "x"),
+        ("c", "cluster", "source#k", "from here"),
+    ] {
+        world.create(&EXTERNAL_SECRETS, name, external_secret(store, "1h", &[("v", remote)])).await;
+        world.secret(name, &[("v", value)]).await;
+    }
+    let store = world.get(&STORES, "own").await.unwrap();
+    assert_eq!(store["status"]["capabilities"], "ReadOnly");
+    assert_eq!(crate::world::condition(&store), "True Valid store validated");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restart_rewrites_nothing() {
+    let mut world = World::new("restart").await;
+    world.start(|_| {});
+    world.fake("store", &[("k", "v")]).await;
+    world.create(&EXTERNAL_SECRETS, "a", external_secret("store", "1h", &[("k", "k")])).await;
+    world.ready("a", SYNCED).await;
+    let before = (world.get(&SECRETS, "a").await.unwrap(), world.get(&EXTERNAL_SECRETS, "a").await.unwrap());
+    world.stop().await;
+    world.start(|_| {});
+    world
+        .until("the reconciliation after the start", || async {
+            (1.0 <= world.reconciled("a")).then_some(())
+        })
+        .await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let after = (world.get(&SECRETS, "a").await.unwrap(), world.get(&EXTERNAL_SECRETS, "a").await.unwrap());
+    assert_eq!(before, after);
+    assert_eq!(world.calls("Fake", "GetSecret"), 0.0, "the store is not asked before it is due");
+    let writes: Vec<String> =
+        world.operator().requests.take().into_iter().filter(|request| !request.starts_with("GET")).collect();
+    assert!(writes.is_empty(), "{writes:?}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn drift_is_repaired_and_a_deleted_secret_comes_back() {
+    let mut world = World::new("drift").await;
+    world.start(|_| {});
+    world.fake("store", &[("k", "v")]).await;
+    world.create(&EXTERNAL_SECRETS, "a", external_secret("store", "1h", &[("k", "k")])).await;
+    world.ready("a", SYNCED).await;
+    world.patch(&SECRETS, "a", json!({"data": {"k": "dGFtcGVyZWQ=", "more": "eA=="}})).await;
+    world.secret("a", &[("k", "v")]).await;
+    world.delete(&SECRETS, "a").await;
+    world.secret("a", &[("k", "v")]).await;
+    world.stop().await;
+}
+
+/// A store whose credential is wrong is noticed when the credential is mended, not at the next interval.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mended_credential_is_noticed_at_once() {
+    let mut world = World::new("mend").await;
+    world.start(|_| {});
+    world.write("db", json!({"password": "x"})).await;
+    world.create(&SECRETS, "token", json!({"stringData": {"token": "wrong"}})).await;
+    let auth = json!({"tokenSecretRef": {"name": "token", "key": "token"}});
+    let vault = json!({"server": world.plane.bao, "path": "secret", "auth": auth});
+    world.create(&STORES, "bao", json!({"spec": {"provider": {"vault": vault}}})).await;
+    let db = format!("{}#password", world.remote("db"));
+    world.create(&EXTERNAL_SECRETS, "a", external_secret("bao", "1h", &[("v", &db)])).await;
+    world.ready("a", "False SecretSyncedError could not get secret data from provider").await;
+    let store = world.get(&STORES, "bao").await.unwrap();
+    assert_eq!(crate::world::condition(&store), "False InvalidProviderConfig unable to validate store");
+    let mended = std::time::Instant::now();
+    world.patch(&SECRETS, "token", json!({"stringData": {"token": crate::plane::BAO_TOKEN}})).await;
+    world.secret("a", &[("v", "x")]).await;
+    assert!(mended.elapsed() < Duration::from_secs(10), "{:?}", mended.elapsed());
+    world.stop().await;
+}

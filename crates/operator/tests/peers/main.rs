@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails at that place")]
 
+mod lead;
 mod plane;
 mod policies;
 mod sharing;

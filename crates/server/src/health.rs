@@ -76,7 +76,7 @@ pub(crate) async fn answer(
     if !check.is_empty() {
         let one = asked.find(|candidate| candidate.name() == check)?;
         return Some(match one.check().await {
-            Ok(()) => plain(StatusCode::OK, "ok".to_owned()),
+            Ok(()) => respond::raw(StatusCode::OK, "text/plain; charset=utf-8", "ok"),
             Err(error) => {
                 failed(endpoint, check, &error);
                 respond::text(StatusCode::INTERNAL_SERVER_ERROR, "internal server error: reason withheld")

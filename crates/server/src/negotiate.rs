@@ -108,8 +108,28 @@ pub(crate) fn accept(headers: &HeaderMap, offers: Offers) -> Result<Accepted, St
     if header.is_empty() {
         return Ok(Accepted::default());
     }
-    for clause in clauses(&header) {
-        for media in Media::ALL {
+    choose(&header, &Media::ALL, offers).ok_or_else(not_acceptable)
+}
+
+/// Chooses for an `Accept` header of a watch, which has no YAML.
+pub(crate) fn accept_stream(headers: &HeaderMap, offers: Offers) -> Result<Accepted, Status> {
+    let header = joined(headers);
+    if header.is_empty() {
+        return Ok(Accepted::default());
+    }
+    choose(&header, &[Media::Json, Media::Protobuf], offers).ok_or_else(|| {
+        Status::new(
+            406,
+            "NotAcceptable",
+            "only the following media types are accepted: application/json;stream=watch, \
+             application/vnd.kubernetes.protobuf;stream=watch",
+        )
+    })
+}
+
+fn choose(header: &str, offered: &[Media], offers: Offers) -> Option<Accepted> {
+    for clause in clauses(header) {
+        for media in offered.iter().copied() {
             let (kind, subtype) = media.name().split_once('/').unwrap_or_default();
             let fits = match (clause.kind, clause.subtype) {
                 ("*", "*") => true,
@@ -117,11 +137,11 @@ pub(crate) fn accept(headers: &HeaderMap, offers: Offers) -> Result<Accepted, St
                 (wanted, wanted_subtype) => wanted == kind && wanted_subtype == subtype,
             };
             if fits && let Some(accepted) = clause.take(media, offers) {
-                return Ok(accepted);
+                return Some(accepted);
             }
         }
     }
-    Err(not_acceptable(offers))
+    None
 }
 
 /// Whether the router lets the header through at all: one clause must name a served media type or `*/*`.
@@ -147,14 +167,13 @@ pub(crate) fn routable(headers: &HeaderMap) -> Result<(), Status> {
     Err(status)
 }
 
-fn not_acceptable(offers: Offers) -> Status {
-    let media = match offers {
-        Offers::Custom => "application/json, application/yaml",
-        Offers::BuiltIn | Offers::Plain => {
-            "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-        }
-    };
-    Status::new(406, "NotAcceptable", format!("only the following media types are accepted: {media}"))
+fn not_acceptable() -> Status {
+    Status::new(
+        406,
+        "NotAcceptable",
+        "only the following media types are accepted: application/json, application/yaml, \
+         application/vnd.kubernetes.protobuf",
+    )
 }
 
 fn joined(headers: &HeaderMap) -> String {

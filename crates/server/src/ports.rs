@@ -247,7 +247,7 @@ pub trait Objects: Send + Sync + 'static {
         deletion: &Deletion,
     ) -> Result<(), Status>;
 
-    /// Every change from the present state on. Ends only with the server.
+    /// Every change from the present state on. Never ends: once the server has stopped, nothing more comes.
     fn watch(&self, resource: &GroupResource) -> BoxStream<'static, Change>;
 
     /// Every resource that can be listed and deleted.

@@ -43,11 +43,6 @@ impl Query {
         self.first(key).is_some()
     }
 
-    /// Whether there is nothing at all.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// A boolean as the API's parameter decoder reads it: anything but `0` and `false` is true.
     pub(crate) fn flag(&self, key: &str) -> Option<bool> {
         self.first(key).map(|value| !matches!(value.to_ascii_lowercase().as_str(), "0" | "false"))
@@ -91,7 +86,7 @@ mod tests {
         assert_eq!(query.first("c"), Some(""));
         assert_eq!(query.first("bad"), None);
         assert_eq!(query.first("d"), Some("="));
-        assert!(Query::parse("").is_empty());
+        assert_eq!(Query::parse(""), Query::default());
     }
 
     #[test]

@@ -19,7 +19,7 @@ use coffer_types::meta::{self, Meta as _};
 use coffer_types::schema::{self, Kind};
 use coffer_types::{Status, Value};
 
-pub(crate) use self::custom::{CustomWire, structural};
+pub(crate) use self::custom::CustomWire;
 pub(crate) use self::fields::{Writer, record_update};
 pub(crate) use self::frames::{bookmark, event_frame};
 pub(crate) use self::storage::StorageCodec;
@@ -104,6 +104,17 @@ impl Wire {
     pub(crate) fn retype(&self, tree: &Value) -> Result<Decoded, String> {
         match self {
             Self::BuiltIn(wire) => {
+                match wire.type_fault(tree.api_version(), tree.kind()) {
+                    None => {}
+                    Some(TypeFault::Kind(why)) => return Err(why),
+                    Some(TypeFault::Version) => {
+                        return Err(format!(
+                            "the API version in the data ({}) does not match the expected API version ({})",
+                            tree.api_version(),
+                            wire.kind.api_version()
+                        ));
+                    }
+                }
                 let decoded = json::retype(wire.kind.message, tree).map_err(|error| error.to_string())?;
                 let mut object = decoded.object;
                 object.set_type(&wire.kind.api_version(), wire.kind.kind);
@@ -215,7 +226,12 @@ impl Wire {
         }
         let mut list = Value::object();
         list.set_type(&api_version, &info.list_kind);
-        list.set(&["metadata"], list_meta(page));
+        let mut meta = list_meta(page);
+        if custom && page.continue_token.is_empty() {
+            // Lists of custom resources always carry it.
+            meta.set(&["continue"], "");
+        }
+        list.set(&["metadata"], meta);
         list.set(&["items"], items);
         let kind = match self {
             Self::BuiltIn(wire) => wire.list,
@@ -330,37 +346,41 @@ impl BuiltInWire {
 
     /// The body must say that it is of this kind, or say nothing.
     fn check_type(&self, (api_version, named): (String, String)) -> Result<(), Status> {
-        let kind = self.kind;
-        let own = kind.api_version();
+        let own = self.kind.api_version();
         let api_version = if api_version.is_empty() { own.clone() } else { api_version };
-        let named = if named.is_empty() { kind.kind.to_owned() } else { named };
-        if named == kind.kind && api_version == own {
-            return Ok(());
+        let named = if named.is_empty() { self.kind.kind.to_owned() } else { named };
+        self.type_fault(&api_version, &named).map_or(Ok(()), |fault| {
+            let (_, version) = meta::split_api_version(&api_version);
+            Err(Status::bad_request(match fault {
+                TypeFault::Version => format!(
+                    "the API version in the data ({api_version}) does not match the expected API version ({own})"
+                ),
+                TypeFault::Kind(why) => format!(
+                    "{named} in version {} cannot be handled as a {}: {why}",
+                    quote(version),
+                    self.kind.kind
+                ),
+            }))
+        })
+    }
+
+    /// What is wrong with the type of an object, in the converter's words.
+    fn type_fault(&self, api_version: &str, named: &str) -> Option<TypeFault> {
+        let kind = self.kind;
+        if named == kind.kind && api_version == kind.api_version() {
+            return None;
         }
-        let (group, version) = meta::split_api_version(&api_version);
-        let cannot = |why: String| {
-            Status::bad_request(format!(
-                "{named} in version {} cannot be handled as a {}: {why}",
-                quote(version),
-                kind.kind
+        let (group, version) = meta::split_api_version(api_version);
+        Some(if schema::lookup(group, version, named).is_none() {
+            TypeFault::Kind(not_registered(api_version, named))
+        } else if named == kind.kind {
+            TypeFault::Version
+        } else {
+            TypeFault::Kind(format!(
+                "converting ({version}.{named}) to ({}): unknown conversion",
+                internal_name(kind)
             ))
-        };
-        if schema::lookup(group, version, &named).is_none() {
-            return Err(cannot(format!(
-                "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
-                quote(&named),
-                quote(&api_version)
-            )));
-        }
-        if named == kind.kind {
-            return Err(Status::bad_request(format!(
-                "the API version in the data ({api_version}) does not match the expected API version ({own})"
-            )));
-        }
-        Err(cannot(format!(
-            "converting ({version}.{named}) to ({}): unknown conversion",
-            internal_name(kind)
-        )))
+        })
     }
 
     fn undecodable(&self, why: &str) -> Status {
@@ -432,6 +452,22 @@ fn list_document(
         }
     }
     Ok(out)
+}
+
+/// What is wrong with the type of an object.
+enum TypeFault {
+    /// The right kind in another version.
+    Version,
+    /// Another kind.
+    Kind(String),
+}
+
+fn not_registered(api_version: &str, kind: &str) -> String {
+    format!(
+        "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
+        quote(kind),
+        quote(api_version)
+    )
 }
 
 /// 400 for a body of a known kind.
@@ -506,13 +542,24 @@ pub(crate) fn encode_status(status: &Value, media: Media) -> Vec<u8> {
 pub(crate) fn decode_delete_options(body: &[u8], media: Media) -> Result<Value, Status> {
     let kind = schema::lookup("", "v1", "DeleteOptions")
         .ok_or_else(|| Status::internal("no schema for DeleteOptions"))?;
-    let failed = |error: &str| Status::bad_request(format!("couldn't decode DeleteOptions: {error}"));
+    let (api_version, named) = match media {
+        Media::Json => json::peek_type(body),
+        Media::Yaml => yaml::decode_untyped(body)
+            .map(|tree| (tree.object.api_version().to_owned(), tree.object.kind().to_owned())),
+        Media::Protobuf => proto::open(body).map(|envelope| (envelope.api_version, envelope.kind)),
+    }
+    .map_err(|error| Status::bad_request(error.0))?;
+    // Every group has DeleteOptions.
+    if !matches!(named.as_str(), "" | "DeleteOptions") {
+        let api_version = if api_version.is_empty() { "v1".to_owned() } else { api_version };
+        return Err(Status::bad_request(not_registered(&api_version, &named)));
+    }
     match media {
         Media::Json => json::decode(kind.message, body).map(|decoded| decoded.object),
         Media::Yaml => yaml::decode(kind.message, body).map(|decoded| decoded.object),
         Media::Protobuf => proto::open(body).and_then(|envelope| proto::decode(kind.message, envelope.raw)),
     }
-    .map_err(|error| failed(&error.0))
+    .map_err(|error| Status::bad_request(error.0))
 }
 
 /// Any JSON or YAML.

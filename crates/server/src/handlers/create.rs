@@ -72,9 +72,6 @@ async fn once(scope: &mut Scope<'_>, mut object: Value, generate: bool) -> Resul
     let name = object.name().to_owned();
     let registry = scope.resource.registry()?;
     if scope.options.dry_run {
-        if !object.resource_version().is_empty() {
-            return Err(Status::plain("resourceVersion should not be set on objects to be created"));
-        }
         return match registry.get(&scope.namespace, &name, ReadAt::Latest).await {
             Ok(_) => Err(Status::already_exists(&info.group, &info.plural, &name)),
             Err(status) if status.code == 404 => Ok(Output::Value(object)),

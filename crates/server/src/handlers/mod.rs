@@ -114,6 +114,14 @@ async fn route(call: &mut Call) -> Result<Response<Body>, Status> {
         return Ok(respond::page_not_found());
     }
     check_scope(&call.info, &resource.info)?;
+    let custom = resource.info.behaviour.offers == negotiate::Offers::Custom;
+    if custom
+        && resource.info.namespaced
+        && call.info.namespace.is_empty()
+        && !matches!(call.info.verb.as_str(), "list" | "watch")
+    {
+        return Ok(respond::page_not_found());
+    }
     let verb = route_verb(call, &resource)?;
     // Boxed one by one: what is awaited together lies in memory together.
     let handler: BoxFuture<'_, Result<Response<Body>, Status>> = match (call.info.subresource.as_str(), verb)
@@ -173,7 +181,13 @@ fn route_verb(call: &Call, resource: &Resource) -> Result<&'static str, Status> 
     let info = &call.info;
     let subresource = match info.subresource.as_str() {
         "" => None,
-        name => Some(resource.info.subresource(name).ok_or_else(respond::no_such_resource)?),
+        name => Some(resource.info.subresource(name).ok_or_else(|| {
+            if resource.info.behaviour.offers == negotiate::Offers::Custom {
+                Status::not_found(&resource.info.group, &resource.info.plural, &info.name)
+            } else {
+                respond::no_such_resource()
+            }
+        })?),
     };
     let refused = || {
         if resource.info.behaviour.offers == negotiate::Offers::Custom {

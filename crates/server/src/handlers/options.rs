@@ -212,17 +212,18 @@ impl ListOptions {
         let forbidden = |text: &str| FieldError::forbidden(&path, text);
         if self.watch {
             if self.send_initial_events.is_some() {
-                if matching.is_empty() {
+                if matching != "NotOlderThan" {
                     errors.push(forbidden(
                         "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
                     ));
-                } else if matching != "NotOlderThan" {
-                    errors.push(FieldError::not_supported(&path, matching, &["NotOlderThan"]));
                 }
             } else if !matching.is_empty() {
                 errors.push(forbidden(
                     "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
                 ));
+            }
+            if !matches!(matching, "" | "NotOlderThan") {
+                errors.push(FieldError::not_supported(&path, matching, &["NotOlderThan"]));
             }
             if !matching.is_empty() && !self.continue_token.is_empty() {
                 errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));

@@ -93,15 +93,32 @@ impl Patch {
             Err(error) => {
                 return Err(match kind {
                     // Upstream parses a merge patch late, and drops the library's words.
-                    Kind::Merge => Status::bad_request("invalid JSON patch"),
+                    Kind::Merge | Kind::Strategic => Status::bad_request("invalid JSON patch"),
                     Kind::Json => Status::bad_request(format!("error decoding patch: {error}")),
-                    Kind::Strategic | Kind::Apply => Status::bad_request(error),
+                    Kind::Apply => Status::bad_request(error),
                 });
             }
         };
         if kind == Kind::Json && !matches!(decoded.object, Value::Array(_) | Value::Null) {
             return Err(Status::bad_request(format!(
                 "error decoding patch: json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
+                decoded.object.json_kind()
+            )));
+        }
+        if let (Kind::Json, Value::Array(operations)) = (kind, &decoded.object)
+            && let Some(other) = operations.iter().find(|operation| operation.as_object().is_none())
+        {
+            return Err(Status::bad_request(format!(
+                "error decoding patch: json: cannot unmarshal {} into Go value of type handlers.jsonPatchOp",
+                other.json_kind()
+            )));
+        }
+        if kind == Kind::Merge && decoded.object.is_null() {
+            return Err(Status::bad_request("Invalid JSON Patch"));
+        }
+        if kind == Kind::Merge && decoded.object.as_object().is_none() {
+            return Err(Status::bad_request(format!(
+                "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
                 decoded.object.json_kind()
             )));
         }

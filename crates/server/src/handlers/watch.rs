@@ -17,8 +17,8 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::options::{ListOptions, revision};
 use super::selection::Selection;
-use super::{Call, accept_list, table};
-use crate::negotiate::{Accepted, Media, MetaVersion, Offers, Shape};
+use super::{Call, table};
+use crate::negotiate::{self, Accepted, Media, MetaVersion, Offers, Shape};
 use crate::resources::Resource;
 use crate::serve::Body;
 use crate::serve::body::BoxError;
@@ -31,7 +31,7 @@ const MIN_WATCH: Duration = Duration::from_secs(1800);
 const BATCH_BYTES: usize = 64 * 1024;
 
 pub(super) async fn handle(call: &mut Call, resource: &Arc<Resource>) -> Result<Response<Body>, Status> {
-    let accepted = accept_watch(call, resource)?;
+    let accepted = negotiate::accept_stream(&call.headers, resource.info.behaviour.offers)?;
     let options = ListOptions::parse(&call.query, true)?;
     let include = table::Include::parse(&call.query)?;
     let selection = Selection::parse(&options, resource)?;
@@ -74,14 +74,6 @@ pub(super) async fn handle(call: &mut Call, resource: &Arc<Resource>) -> Result<
     let mut response = Response::new(body.boxed_unsync());
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(accepted.media.stream_name()));
     Ok(response)
-}
-
-/// A watch offers what a list offers, and objects of a list's shape one by one.
-fn accept_watch(call: &Call, resource: &Resource) -> Result<Accepted, Status> {
-    match crate::negotiate::accept(&call.headers, resource.info.behaviour.offers) {
-        Ok(accepted) => Ok(accepted),
-        Err(_) => accept_list(call, &resource.info),
-    }
 }
 
 /// A random number in [0, 1), so that watches do not all end together.

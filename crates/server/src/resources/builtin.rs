@@ -21,8 +21,6 @@ pub(crate) struct Built {
     pub(crate) subresources: &'static [Sub],
     /// Group, version and kind in the store; `None` when nothing is stored.
     pub(crate) stored: Option<(&'static str, &'static str, &'static str)>,
-    /// Directory below the store's prefix.
-    pub(crate) directory: &'static str,
     pub(crate) behaviour: Behaviour,
 }
 
@@ -75,7 +73,6 @@ const fn core(
         verbs: ALL_VERBS,
         subresources: &[],
         stored: Some(("", "v1", kind)),
-        directory: plural,
         behaviour: Behaviour { go_type, ..PLAIN },
     }
 }
@@ -109,10 +106,7 @@ const fn review(
 /// Every built-in resource.
 pub(crate) const BUILT_IN: &[Built] = &[
     core("ConfigMap", "configmaps", "configmap", &["cm"], "core.ConfigMap"),
-    Built {
-        directory: "services/endpoints",
-        ..core("Endpoints", "endpoints", "endpoints", &["ep"], "core.Endpoints")
-    },
+    Built { ..core("Endpoints", "endpoints", "endpoints", &["ep"], "core.Endpoints") },
     Built {
         behaviour: Behaviour {
             create_on_update: true,
@@ -134,7 +128,6 @@ pub(crate) const BUILT_IN: &[Built] = &[
     },
     Built {
         namespaced: false,
-        directory: "minions",
         subresources: &[status("Node")],
         ..core("Node", "nodes", "node", &["no"], "core.Node")
     },
@@ -157,7 +150,6 @@ pub(crate) const BUILT_IN: &[Built] = &[
     },
     Built {
         categories: &["all"],
-        directory: "services/specs",
         subresources: &[status("Service")],
         behaviour: Behaviour { returns_deleted: true, go_type: "core.Service", ..PLAIN },
         ..core("Service", "services", "service", &["svc"], "core.Service")
@@ -224,7 +216,6 @@ pub(crate) const BUILT_IN: &[Built] = &[
         subresources: &[status("CustomResourceDefinition")],
         // Upstream hashes (and stores) the oldest version.
         stored: Some(("apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition")),
-        directory: "apiextensions.k8s.io/customresourcedefinitions",
         behaviour: Behaviour {
             unconditional_update: false,
             go_type: "apiextensions.CustomResourceDefinition",

@@ -11,16 +11,19 @@ use coffer_store::registry::ResourceConfig;
 use coffer_types::Value;
 use coffer_types::meta::Meta as _;
 use coffer_types::names;
-use coffer_types::validation::field::{FieldError, FieldErrors, Path};
+use coffer_types::validation::field::FieldErrors;
 use coffer_types::validation::meta::{self, MetaRules};
 use futures::StreamExt as _;
 
 use super::objects::StoredObjects;
 use super::printer::Printer;
-use super::strategy::{Strategy, keep};
+use super::strategy::Strategy;
 use super::{Behaviour, CustomGroup, Resource, ResourceInfo, SubresourceInfo};
 use crate::api::Server;
 use crate::controllers::custom_resources::FINALIZER;
+use crate::crd::columns::Columns;
+use crate::crd::schema::Schema;
+use crate::crd::{conditions, definition, resource};
 use crate::negotiate::Offers;
 use crate::ports::{Change, GroupResource, Objects as _};
 use crate::wire::{CustomWire, StorageCodec, Wire};
@@ -56,7 +59,12 @@ impl CustomResources {
 
     async fn run(&mut self) {
         let mut changes = self.objects.watch(&definitions());
-        while let Some(change) = changes.next().await {
+        loop {
+            let change = tokio::select! {
+                () = self.server.stop.cancelled() => return,
+                change = changes.next() => change,
+            };
+            let Some(change) = change else { return };
             match change {
                 Change::Reset(objects) => {
                     self.definitions =
@@ -77,7 +85,7 @@ impl CustomResources {
     fn publish(&mut self) {
         let mut served = BTreeMap::new();
         for (name, definition) in &self.definitions {
-            if !is_true(definition, "Established") {
+            if !conditions::is_established(definition) {
                 continue;
             }
             let unchanged = self
@@ -122,7 +130,7 @@ impl CustomResources {
             .into_iter()
             .map(|(name, versions)| {
                 let mut versions: Vec<String> = versions.into_iter().collect();
-                versions.sort_by(|left, right| version_rank(right).cmp(&version_rank(left)));
+                versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
                 CustomGroup { name, versions }
             })
             .collect()
@@ -134,7 +142,7 @@ impl CustomResources {
         let plural = definition.str_at(&["spec", "names", "plural"]).to_owned();
         let kind = definition.str_at(&["spec", "names", "kind"]).to_owned();
         let namespaced = definition.str_at(&["spec", "scope"]) == "Namespaced";
-        let versions = versions(definition);
+        let versions = definition::versions(definition);
         let storage_version = versions
             .iter()
             .find(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
@@ -146,7 +154,7 @@ impl CustomResources {
             kind: kind.clone(),
             storage_version: storage_version.clone(),
             open_api: version.at(&["schema", "openAPIV3Schema"]).cloned(),
-            schema: crate::wire::structural(version),
+            schema: version.at(&["schema", "openAPIV3Schema"]).map(|schema| Arc::new(Schema::parse(schema))),
             selectable: selectable(version),
         };
         let stored = versions
@@ -222,7 +230,7 @@ impl CustomResources {
                 strategy: Arc::new(strategy),
                 create_only: None,
                 create_only_subresources: BTreeMap::new(),
-                printer: Printer::of_version(version),
+                printer: Printer::Custom(Arc::new(Columns::of_version(version))),
                 definition_version: definition.resource_version().to_owned(),
             }));
         }
@@ -230,22 +238,9 @@ impl CustomResources {
     }
 }
 
-fn versions(definition: &Value) -> &[Value] {
-    definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default()
-}
-
 fn selectable(version: &Value) -> Vec<String> {
     let fields = version.get("selectableFields").and_then(Value::as_array).unwrap_or_default();
     fields.iter().map(|field| field.str_at(&["jsonPath"]).trim_start_matches('.').to_owned()).collect()
-}
-
-fn condition<'a>(definition: &'a Value, kind: &str) -> Option<&'a Value> {
-    let conditions = definition.at(&["status", "conditions"])?.as_array()?;
-    conditions.iter().find(|condition| condition.str_at(&["type"]) == kind)
-}
-
-fn is_true(definition: &Value, kind: &str) -> bool {
-    condition(definition, kind).is_some_and(|condition| condition.str_at(&["status"]) == "True")
 }
 
 /// How a version is preferred: general availability, then beta, then alpha, each by number; others last, by name.
@@ -278,81 +273,39 @@ const DEFINITION_RULES: MetaRules =
 
 impl Strategy for DefinitionStrategy {
     fn default(&self, object: &mut Value) {
-        let kind = object.str_at(&["spec", "names", "kind"]).to_owned();
-        if !kind.is_empty() {
-            if object.str_at(&["spec", "names", "singular"]).is_empty() {
-                object.set(&["spec", "names", "singular"], kind.to_lowercase());
-            }
-            if object.str_at(&["spec", "names", "listKind"]).is_empty() {
-                object.set(&["spec", "names", "listKind"], format!("{kind}List"));
-            }
-        }
-        if object.str_at(&["spec", "conversion", "strategy"]).is_empty() && object.get("spec").is_some() {
-            object.set(&["spec", "conversion", "strategy"], "None");
-        }
+        definition::apply_defaults(object);
     }
 
     fn prepare_create(&self, object: &mut Value) {
-        object.set(&["metadata", "generation"], 1);
-        let stored: Vec<Value> = stored_versions(object);
-        let mut status = Value::object();
-        status.set(&["conditions"], Value::Null);
-        let mut accepted = Value::object();
-        accepted.set(&["plural"], "");
-        accepted.set(&["kind"], "");
-        status.set(&["acceptedNames"], accepted);
-        status.set(&["storedVersions"], stored);
-        object.set(&["status"], status);
+        definition::prepare_create(object);
     }
 
     fn validate_create(&self, object: &Value) -> FieldErrors {
         let mut errors = meta::validate(object, DEFINITION_RULES);
-        errors.extend(validate_definition(object));
+        errors.extend(definition::validate(object));
         errors
     }
 
     fn prepare_update(&self, subresource: &str, new: &mut Value, old: &Value) {
-        if subresource == "status" {
-            keep(new, old, &["spec"]);
-            let finalizers = new.at(&["metadata", "finalizers"]).cloned();
-            let resource_version = new.resource_version().to_owned();
-            let managed = new.at(&["metadata", "managedFields"]).cloned();
-            keep(new, old, &["metadata"]);
-            new.set_meta_str("resourceVersion", &resource_version);
-            for (field, value) in [("finalizers", finalizers), ("managedFields", managed)] {
-                match value {
-                    Some(value) => new.set(&["metadata", field], value),
-                    None => {
-                        new.remove(&["metadata", field]);
-                    }
-                }
-            }
-            return;
+        if subresource.is_empty() {
+            return definition::prepare_update(new, old);
         }
-        keep(new, old, &["status"]);
-        if new.get("spec") != old.get("spec") {
-            let generation = old.at(&["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
-            new.set(&["metadata", "generation"], generation + 1);
-        }
-        let mut stored = new
-            .at(&["status", "storedVersions"])
-            .and_then(Value::as_array)
-            .map(<[Value]>::to_vec)
-            .unwrap_or_default();
-        for version in stored_versions(new) {
-            if !stored.contains(&version) {
-                stored.push(version);
+        let finalizers = new.at(&["metadata", "finalizers"]).cloned();
+        resource::prepare_status_update(new, old);
+        // The controller that empties a definition lets go of it through its status.
+        match finalizers {
+            Some(finalizers) => new.set(&["metadata", "finalizers"], finalizers),
+            None => {
+                new.remove(&["metadata", "finalizers"]);
             }
         }
-        new.set(&["status", "storedVersions"], stored);
     }
 
     fn validate_update(&self, subresource: &str, new: &Value, old: &Value) -> FieldErrors {
         let mut errors = meta::validate(new, DEFINITION_RULES);
         errors.extend(meta::validate_update(new, old, DEFINITION_RULES));
         if subresource.is_empty() {
-            errors.extend(validate_definition(new));
-            errors.extend(immutable_names(new, old));
+            errors.extend(definition::validate_update(new, old));
         }
         errors
     }
@@ -362,129 +315,13 @@ impl Strategy for DefinitionStrategy {
     }
 
     fn prepare_deletion(&self, object: &mut Value) {
-        let mut finalizers: Vec<Value> = object.finalizers().into_iter().map(Value::from).collect();
-        if is_true(object, "Established")
-            && object.deletion_timestamp().is_none()
-            && !object.finalizers().contains(&FINALIZER)
-        {
+        let held = object.finalizers().contains(&FINALIZER);
+        if conditions::is_established(object) && object.deletion_timestamp().is_none() && !held {
+            let mut finalizers: Vec<Value> = object.finalizers().into_iter().map(Value::from).collect();
             finalizers.push(FINALIZER.into());
             object.set(&["metadata", "finalizers"], finalizers);
         }
     }
-}
-
-fn stored_versions(definition: &Value) -> Vec<Value> {
-    versions(definition)
-        .iter()
-        .filter(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
-        .map(|version| Value::from(version.str_at(&["name"])))
-        .collect()
-}
-
-/// The checks of a definition that do not look into its schemas.
-fn validate_definition(object: &Value) -> FieldErrors {
-    let spec = Path::new("spec");
-    let mut errors = FieldErrors::new();
-    let (group, plural) = (object.str_at(&["spec", "group"]), object.str_at(&["spec", "names", "plural"]));
-    if !object.name().is_empty() && object.name() != format!("{plural}.{group}") {
-        errors.push(FieldError::invalid(
-            &Path::of(&["metadata", "name"]),
-            object.name(),
-            "must be spec.names.plural+\".\"+spec.group",
-        ));
-    }
-    if group.is_empty() {
-        errors.push(FieldError::required(&spec.child("group"), ""));
-    } else {
-        for fault in names::is_dns1123_subdomain(group) {
-            errors.push(FieldError::invalid(&spec.child("group"), group, fault));
-        }
-        if !group.contains('.') {
-            errors.push(FieldError::invalid(
-                &spec.child("group"),
-                group,
-                "should be a domain with at least one dot",
-            ));
-        }
-    }
-    match object.str_at(&["spec", "scope"]) {
-        "" => errors.push(FieldError::required(&spec.child("scope"), "")),
-        "Namespaced" | "Cluster" => {}
-        other => {
-            errors.push(FieldError::not_supported(&spec.child("scope"), other, &["Cluster", "Namespaced"]))
-        }
-    }
-    let list = versions(object);
-    let mut seen = BTreeSet::new();
-    let mut stored = 0;
-    for (index, version) in list.iter().enumerate() {
-        let path = spec.child("versions").index(index);
-        let name = version.str_at(&["name"]);
-        if !seen.insert(name) {
-            errors.push(FieldError::invalid(
-                &spec.child("versions"),
-                &Value::from(list.iter().map(|one| Value::from(one.str_at(&["name"]))).collect::<Vec<_>>()),
-                "must contain unique version names",
-            ));
-        }
-        for fault in names::is_dns1035_label(name) {
-            errors.push(FieldError::invalid(&path.child("name"), name, fault));
-        }
-        stored += usize::from(version.get("storage").and_then(Value::as_bool) == Some(true));
-        if version.at(&["schema", "openAPIV3Schema"]).is_none_or(Value::is_null) {
-            errors.push(FieldError::required(
-                &path.child("schema").child("openAPIV3Schema"),
-                "schemas are required",
-            ));
-        }
-    }
-    if stored != 1 {
-        errors.push(FieldError::invalid(
-            &spec.child("versions"),
-            &Value::from(list.iter().map(|one| Value::from(one.str_at(&["name"]))).collect::<Vec<_>>()),
-            "must have exactly one version marked as storage version",
-        ));
-    }
-    if object.at(&["spec", "preserveUnknownFields"]).and_then(Value::as_bool) == Some(true) {
-        errors.push(FieldError::invalid(
-            &spec.child("preserveUnknownFields"),
-            true,
-            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
-        ));
-    }
-    let names_path = spec.child("names");
-    for field in ["plural", "singular", "kind", "listKind"] {
-        let name = object.str_at(&["spec", "names", field]);
-        if name.is_empty() {
-            errors.push(FieldError::required(&names_path.child(field), ""));
-            continue;
-        }
-        for fault in names::is_dns1035_label(&name.to_lowercase()) {
-            errors.push(FieldError::invalid(&names_path.child(field), name, fault));
-        }
-    }
-    let kind = object.str_at(&["spec", "names", "kind"]);
-    if !kind.is_empty() && kind == object.str_at(&["spec", "names", "listKind"]) {
-        errors.push(FieldError::invalid(
-            &names_path.child("listKind"),
-            kind,
-            "kind and listKind may not be the same",
-        ));
-    }
-    errors
-}
-
-fn immutable_names(new: &Value, old: &Value) -> FieldErrors {
-    let mut fields: Vec<&[&str]> = vec![&["spec", "group"], &["spec", "names", "plural"]];
-    if is_true(old, "Established") {
-        fields.push(&["spec", "scope"]);
-        fields.push(&["spec", "names", "kind"]);
-    }
-    fields
-        .into_iter()
-        .filter(|field| new.at(field) != old.at(field))
-        .map(|field| FieldError::invalid(&Path::of(field), new.str_at(field), "field is immutable"))
-        .collect()
 }
 
 /// Rules of one version of a custom resource.
@@ -504,60 +341,27 @@ impl Strategy for CustomStrategy {
     fn default(&self, _object: &mut Value) {}
 
     fn prepare_create(&self, object: &mut Value) {
-        if self.has_status {
-            object.remove(&["status"]);
-        }
-        object.set(&["metadata", "generation"], 1);
+        resource::prepare_create(object, self.has_status);
     }
 
     fn validate_create(&self, object: &Value) -> FieldErrors {
         let mut errors = meta::validate(object, self.rules());
-        errors.extend(self.wire.validate(object, None));
+        errors.extend(self.wire.validate(object, false));
         errors
     }
 
     fn prepare_update(&self, subresource: &str, new: &mut Value, old: &Value) {
-        if subresource == "status" {
-            let status = new.get("status").cloned();
-            let managed = new.at(&["metadata", "managedFields"]).cloned();
-            let resource_version = new.resource_version().to_owned();
-            *new = old.clone();
-            new.set_meta_str("resourceVersion", &resource_version);
-            if let Some(managed) = managed {
-                new.set(&["metadata", "managedFields"], managed);
-            }
-            match status {
-                Some(status) => new.set(&["status"], status),
-                None => {
-                    new.remove(&["status"]);
-                }
-            }
-            return;
-        }
-        if self.has_status {
-            keep(new, old, &["status"]);
-        }
-        let content = |object: &Value| -> Vec<(String, Value)> {
-            object
-                .as_object()
-                .into_iter()
-                .flatten()
-                .filter(|(key, _)| {
-                    key.as_str() != "metadata" && !(self.has_status && key.as_str() == "status")
-                })
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect()
-        };
-        if content(new) != content(old) {
-            let generation = old.at(&["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
-            new.set(&["metadata", "generation"], generation + 1);
+        if subresource.is_empty() {
+            resource::prepare_update(new, old, self.has_status);
+        } else {
+            resource::prepare_status_update(new, old);
         }
     }
 
-    fn validate_update(&self, _subresource: &str, new: &Value, old: &Value) -> FieldErrors {
+    fn validate_update(&self, subresource: &str, new: &Value, old: &Value) -> FieldErrors {
         let mut errors = meta::validate(new, self.rules());
         errors.extend(meta::validate_update(new, old, self.rules()));
-        errors.extend(self.wire.validate(new, Some(old)));
+        errors.extend(self.wire.validate(new, !subresource.is_empty()));
         errors
     }
 
@@ -582,7 +386,7 @@ mod tests {
     fn versions_are_preferred_as_upstream() {
         let mut versions =
             ["foo10", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v2", "foo1", "v11alpha2", "v10"];
-        versions.sort_by(|left, right| version_rank(right).cmp(&version_rank(left)));
+        versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
         // The example in upstream's documentation of version priority.
         assert_eq!(
             versions,

@@ -228,10 +228,6 @@ impl Resources {
         self.served.load_full()
     }
 
-    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
-        self.served.load().find(group, version, plural).cloned()
-    }
-
     pub(crate) fn preferred(&self, name: &GroupResource) -> Option<Arc<Resource>> {
         self.served.load().preferred(name).cloned()
     }

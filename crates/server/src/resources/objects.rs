@@ -188,8 +188,11 @@ impl Objects for StoredObjects {
     fn watch(&self, resource: &GroupResource) -> BoxStream<'static, Change> {
         let state = Watching { server: Arc::clone(&self.0), resource: resource.clone(), open: None };
         stream::unfold(state, |mut state| async move {
-            let change = state.next().await?;
-            Some((change, state))
+            match state.next().await {
+                Some(change) => Some((change, state)),
+                // A follower that took the end for a broken watch would ask again without a pause.
+                None => std::future::pending().await,
+            }
         })
         .boxed()
     }

@@ -250,7 +250,7 @@ impl Strategy for BuiltIn {
 }
 
 /// `new[path]` becomes what it was.
-pub(crate) fn keep(new: &mut Value, old: &Value, path: &[&str]) {
+fn keep(new: &mut Value, old: &Value, path: &[&str]) {
     match old.at(path) {
         Some(value) => new.set(path, value.clone()),
         None => {

@@ -24,7 +24,7 @@ pub struct InProcess {
 
 impl InProcess {
     pub(crate) fn new(pipeline: Arc<Pipeline>, user: UserInfo) -> Self {
-        Self { pipeline, peer: Arc::new(Peer { certificates: Vec::new(), address: None, user: Some(user) }) }
+        Self { pipeline, peer: Arc::new(Peer { certificates: Vec::new(), user: Some(user) }) }
     }
 }
 

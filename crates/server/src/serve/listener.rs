@@ -112,7 +112,6 @@ async fn connection(stream: Stream, address: SocketAddr, pipeline: Arc<Pipeline>
     let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
     let peer = Arc::new(Peer {
         certificates: certificates.iter().map(|certificate| certificate.to_vec()).collect(),
-        address: Some(address),
         user: None,
     });
     let mut builder = Builder::new(TokioExecutor::new());

@@ -7,7 +7,6 @@ mod in_process;
 pub mod listener;
 pub mod tls;
 
-use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,8 +57,6 @@ const MAX_AUDIT_ID: usize = 64;
 pub(crate) struct Peer {
     /// Client certificate chain in DER, leaf first, unverified.
     pub(crate) certificates: Vec<Vec<u8>>,
-    /// Address, when there is a socket.
-    pub(crate) address: Option<SocketAddr>,
     /// The user of an in-process connection.
     pub(crate) user: Option<UserInfo>,
 }
@@ -167,10 +164,7 @@ impl Pipeline {
             let authenticated = self.authenticate(parts, peer).await?;
             warnings.extend(authenticated.warnings);
             let user = self.impersonated(parts, info, authenticated.user).await?;
-            let _slot = match self.slot(&parts.method, long_running) {
-                Ok(slot) => slot,
-                Err(refusal) => return Ok(refusal),
-            };
+            let Some(_slot) = self.slot(&parts.method, long_running) else { return Ok(too_many()) };
             let attributes = attributes(info, user);
             if let Some(refusal) = self.refusal(&attributes, query, parts).await? {
                 return Ok(refusal);
@@ -224,22 +218,13 @@ impl Pipeline {
         }
     }
 
-    /// A place among the requests in flight, or the 429.
-    fn slot(
-        &self,
-        method: &Method,
-        long_running: bool,
-    ) -> Result<Option<SemaphorePermit<'_>>, Response<Body>> {
+    /// A place among the requests in flight; `None` when there is none left.
+    fn slot(&self, method: &Method, long_running: bool) -> Option<Slot<'_>> {
         if long_running {
-            return Ok(None);
+            return Some(Slot(None));
         }
         let slots = if is_read(method) { &self.reads } else { &self.writes };
-        slots.try_acquire().map(Some).map_err(|_| {
-            let mut response =
-                respond::text(StatusCode::TOO_MANY_REQUESTS, "Too many requests, please try again later.");
-            response.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from_static("1"));
-            response
-        })
+        slots.try_acquire().ok().map(|permit| Slot(Some(permit)))
     }
 
     /// The 403, or the 500 of an authorizer that failed; `None` when the request may pass.
@@ -275,6 +260,16 @@ impl Pipeline {
             _ => random::uuid(&*self.server.random).unwrap_or_default(),
         }
     }
+}
+
+/// A place among the requests in flight; watches need none.
+struct Slot<'a>(#[allow(dead_code, reason = "held, not read")] Option<SemaphorePermit<'a>>);
+
+fn too_many() -> Response<Body> {
+    let mut response =
+        respond::text(StatusCode::TOO_MANY_REQUESTS, "Too many requests, please try again later.");
+    response.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
 
 /// What authorization sees of a request.

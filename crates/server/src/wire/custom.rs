@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use coffer_types::codec::{json, yaml};
-use coffer_types::fields::Schema;
+use coffer_types::fields;
 use coffer_types::meta::{Meta as _, split_api_version};
 use coffer_types::schema::{self, Message, Shape, Type};
-use coffer_types::validation::field::FieldErrors;
+use coffer_types::validation::field::{FieldError, FieldErrors, Path, to_status};
 use coffer_types::{Status, Value};
 
 use super::Decoded;
+use crate::crd::schema::Schema;
+use crate::crd::{defaults, list_type, prune, validate};
 use crate::negotiate::Media;
 use crate::quote;
 
@@ -23,7 +25,7 @@ pub(crate) struct CustomWire {
     /// The schema as the definition has it.
     pub(crate) open_api: Option<Value>,
     /// Structural schema of the served version.
-    pub(crate) schema: Option<Arc<dyn Structural>>,
+    pub(crate) schema: Option<Arc<Schema>>,
     /// Fields by which objects are selected, besides name and namespace.
     pub(crate) selectable: Vec<String>,
 }
@@ -64,13 +66,16 @@ impl CustomWire {
             return Err(unrecognized("Object 'apiVersion' is missing in '<content redacted>'"));
         }
         let (group, version) = split_api_version(&api_version);
+        if group == self.group && kind != self.kind {
+            let error = FieldError::invalid(&Path::new("kind"), &kind, format!("must be {}", self.kind));
+            return Err(to_status(group, &kind, object.name(), &[error]));
+        }
         if kind != self.kind || group != self.group {
             return Err(Status::bad_request(format!(
-                "{kind} in version {} cannot be handled as a {}: no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
+                "{kind} in version {} cannot be handled as a {}: {}",
                 quote(version),
                 self.kind,
-                quote(&kind),
-                quote(&api_version)
+                super::not_registered(&api_version, &kind)
             )));
         }
         if version != self.version {
@@ -107,8 +112,9 @@ impl CustomWire {
         }
         object.set_type(&self.api_version(), &self.kind);
         if let Some(schema) = &self.schema {
-            strict.extend(schema.prune(&mut object));
-            schema.default(&mut object);
+            let unknown = prune::prune(&mut object, schema);
+            strict.extend(unknown.iter().map(|path| format!("unknown field {}", quote(path))));
+            defaults::apply(&mut object, schema);
         }
         Ok(Decoded { object, strict })
     }
@@ -119,8 +125,8 @@ impl CustomWire {
             json::decode_untyped(stored).map_err(|error| Status::internal(error.to_string()))?.object;
         object.set_type(&self.api_version(), &self.kind);
         if let Some(schema) = &self.schema {
-            let _dropped = schema.prune(&mut object);
-            schema.default(&mut object);
+            let _dropped = prune::prune(&mut object, schema);
+            defaults::apply(&mut object, schema);
         }
         Ok(object)
     }
@@ -141,34 +147,29 @@ impl CustomWire {
     }
 
     /// The type of the objects, for field management.
-    pub(super) fn field_schema(&self) -> Schema<'_> {
+    pub(super) fn field_schema(&self) -> fields::Schema<'_> {
         match &self.open_api {
-            Some(schema) => Schema::CustomResource(schema),
-            None => Schema::Untyped,
+            Some(schema) => fields::Schema::CustomResource(schema),
+            None => fields::Schema::Untyped,
         }
     }
 
-    /// What the schema says against an object.
-    pub(crate) fn validate(&self, object: &Value, old: Option<&Value>) -> FieldErrors {
-        self.schema.as_ref().map(|schema| schema.validate(object, old)).unwrap_or_default()
+    /// What the schema says against an object, or against its status alone.
+    pub(crate) fn validate(&self, object: &Value, status_only: bool) -> FieldErrors {
+        let Some(schema) = &self.schema else { return FieldErrors::new() };
+        if status_only {
+            let Some(schema) = schema.properties.get("status") else { return FieldErrors::new() };
+            return object
+                .get("status")
+                .map(|status| validate::validate_status(status, schema))
+                .unwrap_or_default();
+        }
+        let mut errors = validate::validate(object, schema);
+        if errors.is_empty() {
+            errors.extend(list_type::validate(object, schema));
+        }
+        errors
     }
-}
-
-/// What a structural schema does to objects.
-pub(crate) trait Structural: Send + Sync + 'static {
-    /// Removes what the schema does not know, and names it as strict decoding does.
-    fn prune(&self, object: &mut Value) -> Vec<String>;
-
-    /// Fills in defaults.
-    fn default(&self, object: &mut Value);
-
-    /// What is wrong with an object.
-    fn validate(&self, object: &Value, old: Option<&Value>) -> FieldErrors;
-}
-
-/// The schema of one version of a definition.
-pub(crate) fn structural(_version: &Value) -> Option<Arc<dyn Structural>> {
-    None
 }
 
 /// The tables of ObjectMeta.

@@ -1,4 +1,4 @@
-//! Watch frames: a line of JSON, a YAML document, or a length and a protobuf WatchEvent.
+//! Watch frames: a line of JSON, or a length and a protobuf WatchEvent.
 
 use bytes::Bytes;
 use coffer_types::codec::transcode;
@@ -14,22 +14,10 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 /// One event with its encoded object.
 pub(crate) fn event_frame(media: Media, event_type: &str, object: &[u8]) -> Bytes {
     match media {
-        Media::Json => {
+        // A watch is never negotiated to YAML.
+        Media::Json | Media::Yaml => {
             let mut frame = Vec::with_capacity(object.len() + 40);
             transcode::watch_json(event_type, object.strip_suffix(b"\n").unwrap_or(object), &mut frame);
-            frame.into()
-        }
-        Media::Yaml => {
-            let mut frame = Vec::with_capacity(object.len() * 2 + 40);
-            frame.extend_from_slice(b"object:\n");
-            for line in object.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-                frame.extend_from_slice(b"  ");
-                frame.extend_from_slice(line);
-                frame.push(b'\n');
-            }
-            frame.extend_from_slice(b"type: ");
-            frame.extend_from_slice(event_type.as_bytes());
-            frame.extend_from_slice(b"\n---\n");
             frame.into()
         }
         Media::Protobuf => {
@@ -73,7 +61,6 @@ mod tests {
     #[test]
     fn frames_are_delimited_as_upstream() {
         assert_eq!(&event_frame(Media::Json, "ADDED", b"{}\n")[..], b"{\"type\":\"ADDED\",\"object\":{}}\n");
-        assert_eq!(&event_frame(Media::Yaml, "ADDED", b"a: 1\n")[..], b"object:\n  a: 1\ntype: ADDED\n---\n");
         let frame = event_frame(Media::Protobuf, "ADDED", b"k8s\0x");
         assert_eq!(&frame[..], b"\0\0\0\x10\x0a\x05ADDED\x12\x07\x0a\x05k8s\0x");
         let long = event_frame(Media::Protobuf, "ADDED", &[0; 300]);

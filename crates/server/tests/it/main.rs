@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod discovery;
+mod network;
 mod objects;
 mod secured;
 mod support;

@@ -17,6 +17,7 @@ use coffer_server::serve::Body;
 use coffer_store::Storage;
 use coffer_store::embedded::{Embedded, EmbeddedOptions};
 use coffer_types::Status;
+use coffer_types::time::{Clock, Sleep, Timestamp};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::Value;
@@ -46,9 +47,36 @@ impl Authorizer for NotNobody {
     }
 }
 
+/// A clock on which waiting takes a fiftieth of the time.
+pub(crate) struct FastClock(SystemClock);
+
+impl FastClock {
+    pub(crate) fn new() -> Self {
+        Self(SystemClock::new())
+    }
+}
+
+impl Clock for FastClock {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.monotonic()
+    }
+
+    fn sleep(&self, duration: Duration) -> Sleep {
+        self.0.sleep(duration / 50)
+    }
+}
+
 /// A server with the namespace `default`.
 pub(crate) async fn server() -> ApiServer {
-    let clock = Arc::new(SystemClock::new());
+    server_with(Arc::new(SystemClock::new())).await
+}
+
+/// A server by another clock.
+pub(crate) async fn server_with(clock: Arc<dyn Clock>) -> ApiServer {
     let kv = Embedded::in_memory(EmbeddedOptions::new(clock.clone())).await.expect("a store in memory");
     let storage = Storage::new(Arc::new(kv), clock.clone(), "/registry", Box::new(|_, _| Arc::new(Identity)));
     let foundation = Foundation::open(ApiServerConfig {

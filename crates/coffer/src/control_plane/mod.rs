@@ -103,10 +103,10 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Ends watches and controllers.
+    /// Ends controllers, then watches: a controller whose watches end would only start them again.
     pub(crate) async fn stop(mut self) {
-        self.server.shutdown();
         self.stop.cancel();
         self.tasks.shutdown().await;
+        self.server.shutdown();
     }
 }

@@ -54,6 +54,8 @@ pub async fn run(controller: Box<dyn Controller>, objects: Arc<dyn Objects>, clo
                 Input::Changed(resource, change) => Event::Changed(resource, change),
                 Input::Ended(resource) => {
                     watched.remove(&resource);
+                    // All watches end when the server does: whoever ends this task must get a turn.
+                    tokio::task::yield_now().await;
                     continue;
                 }
             },

@@ -44,6 +44,9 @@ pub(super) async fn handle(call: &mut Call, resource: &Resource) -> Result<Respo
 
 /// Binds the scope's pod.
 pub(crate) async fn run(scope: &mut Scope<'_>, mut binding: Value) -> Result<(), Status> {
+    if binding.name() != scope.name {
+        return Err(Status::bad_request("name in URL does not match name in Binding object"));
+    }
     let node = binding.str_at(&["target", "name"]).to_owned();
     let kind = binding.str_at(&["target", "kind"]);
     if !matches!(kind, "" | "Node") {

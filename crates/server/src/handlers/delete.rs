@@ -226,7 +226,11 @@ fn plan(resource: &Resource, options: &DeleteOptions, object: &Value, now: Times
     let held = !resource.strategy.is_released(&marked);
     if held && !graceful {
         if marked.deletion_timestamp().is_none() {
-            mark(&mut marked, now, 0);
+            if resource.strategy.marks_time_only() {
+                marked.set(&["metadata", "deletionTimestamp"], rfc3339(now).as_str());
+            } else {
+                mark(&mut marked, now, 0);
+            }
         }
         return if marked == *object {
             Plan::Pending

@@ -314,6 +314,10 @@ impl Strategy for DefinitionStrategy {
         if subresource.is_empty() { &[&["status"]] } else { &[&["spec"]] }
     }
 
+    fn marks_time_only(&self) -> bool {
+        true
+    }
+
     fn prepare_deletion(&self, object: &mut Value) {
         let held = object.finalizers().contains(&FINALIZER);
         if conditions::is_established(object) && object.deletion_timestamp().is_none() && !held {

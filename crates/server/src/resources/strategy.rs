@@ -39,6 +39,11 @@ pub(crate) trait Strategy: Send + Sync + 'static {
         None
     }
 
+    /// Whether a first deletion sets the time only: no grace period, no new generation.
+    fn marks_time_only(&self) -> bool {
+        false
+    }
+
     /// What a deletion changes besides the deletion time.
     fn prepare_deletion(&self, _object: &mut Value) {}
 
@@ -231,6 +236,10 @@ impl Strategy for BuiltIn {
             () if grace < 0 => 1,
             () => grace,
         })
+    }
+
+    fn marks_time_only(&self) -> bool {
+        *self == Self::Namespace
     }
 
     fn prepare_deletion(&self, object: &mut Value) {

@@ -137,3 +137,13 @@ async fn kube_works_over_the_in_process_connection() {
     assert!(missing.is_none());
     assert_eq!(Client::new(&api).get("/api/v1/namespaces/default/secrets/s").await.code, 200);
 }
+
+#[tokio::test]
+async fn a_panic_is_an_answer_and_the_server_lives_on() {
+    let api = server().await;
+    let client = Client::new(&api);
+    let answer = client.get("/panic").await;
+    assert_eq!(answer.code, 500);
+    assert_eq!(answer.text, "This request caused apiserver to panic. Look in the logs for details.\n");
+    assert_eq!(client.get("/livez").await.code, 200);
+}

@@ -326,6 +326,10 @@ async fn a_pod_is_bound_reported_on_and_deleted() {
         .await;
     assert_eq!(bound.code, 201, "{}", bound.text);
     assert_eq!(client.get(&format!("{pods}/p")).await.json()["spec"]["nodeName"], "n1");
+    let other = client
+        .post(&format!("{pods}/p/binding"), r#"{"metadata":{"name":"q"},"target":{"name":"n2"}}"#)
+        .await;
+    assert_eq!(other.json()["message"], "name in URL does not match name in Binding object");
     let twice = client
         .post(&format!("{pods}/p/binding"), r#"{"metadata":{"name":"p"},"target":{"name":"n2"}}"#)
         .await;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use coffer_crypto::Identity;
 use coffer_runtime::clock::SystemClock;
 use coffer_runtime::random::SystemRandom;
-use coffer_server::api::{ApiServer, ApiServerConfig, Foundation, Policy};
+use coffer_server::api::{ApiServer, ApiServerConfig, Foundation, Policy, Route};
 use coffer_server::controllers::{self, Settings};
 use coffer_server::ports::{
     Attributes, Authenticated, Authenticator, Authorizer, Credentials, Decision, UserInfo,
@@ -92,7 +92,12 @@ pub(crate) async fn server_with(clock: Arc<dyn Clock>) -> ApiServer {
         authorizer: Arc::new(NotNobody),
         admission: Vec::new(),
         create_only: Default::default(),
-        routes: Vec::new(),
+        routes: vec![Route {
+            path: "/panic",
+            content_type: "text/plain",
+            cache_control: None,
+            answer: Box::new(|| panic!("as a handler with a fault does")),
+        }],
         health_checks: Vec::new(),
     });
     let settings = Settings {

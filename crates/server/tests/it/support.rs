@@ -96,7 +96,7 @@ pub(crate) async fn server_with(clock: Arc<dyn Clock>) -> ApiServer {
             path: "/panic",
             content_type: "text/plain",
             cache_control: None,
-            answer: Box::new(|| panic!("as a handler with a fault does")),
+            answer: Box::new(|_| panic!("as a handler with a fault does")),
         }],
         health_checks: Vec::new(),
     });

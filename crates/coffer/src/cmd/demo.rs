@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::up::{Chain, ChainOptions};
 use crate::cli::{Demo, EtcdFlags, Global};
+use crate::control_plane::data_dir::DataDir;
 use crate::exit::{Exit, Failure};
 use crate::print::Paint;
 use crate::trace::{gather, table};
@@ -22,6 +23,7 @@ use crate::vault::Vault;
 use crate::{put, signals};
 
 const NAMESPACE: &str = "default";
+const NODE: &str = "coffer";
 /// How long a step may take before the demo gives up.
 const STEP_LIMIT: Duration = Duration::from_secs(30);
 /// How often a step looks.
@@ -44,7 +46,7 @@ pub(crate) async fn run(global: &Global, flags: &Demo) -> Result<Exit, Failure> 
         data_dir: fresh.path.clone(),
         listen: "127.0.0.1:0".parse().map_err(Failure::problem)?,
         etcd: EtcdFlags { etcd_prefix: "/registry".to_owned(), ..EtcdFlags::default() },
-        node_name: "coffer".to_owned(),
+        node_name: NODE.to_owned(),
     })
     .await?;
     show.line(&format!("directory   {}", fresh.path.display()))?;
@@ -62,6 +64,8 @@ pub(crate) async fn run(global: &Global, flags: &Demo) -> Result<Exit, Failure> 
         signals::asked_to_end().await;
     }
     chain.stop().await;
+    // The show is over: nothing secret stays in memory, and a directory of ours goes.
+    super::node::clear(NODE, &DataDir::open(&fresh.path)?.node())?;
     fresh.remove();
     outcome.map(|()| Exit::Done)
 }

@@ -1,10 +1,10 @@
 //! `coffer node`: the node alone, on any Kubernetes API server.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use coffer_node::files::RealFiles;
-use coffer_node::volume::tmpfs::RealMounter;
+use coffer_node::volume::tmpfs::{self, RealMounter};
 use coffer_node::{NodeConfig, NodeError};
 use coffer_runtime::clock::SystemClock;
 use coffer_runtime::random::SystemRandom;
@@ -33,17 +33,12 @@ pub(crate) async fn run(global: &Global, flags: &Node) -> Result<Exit, Failure> 
 
 /// A node on this machine.
 pub(crate) fn config(client: kube::Client, node_name: String, root: PathBuf) -> NodeConfig {
-    let mut memory_candidates = Vec::new();
-    memory_candidates.extend(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from));
-    memory_candidates.push(PathBuf::from("/dev/shm"));
-    // Two nodes of one name in two directories on one machine do not share a directory in memory.
-    let instance = format!("{node_name}-{:016x}", fingerprint(&root));
     NodeConfig {
         client,
+        instance: instance(&node_name, &root),
         node_name,
         root,
-        memory_candidates,
-        instance,
+        memory_candidates: memory_candidates(),
         clock: Arc::new(SystemClock::new()),
         random: Arc::new(SystemRandom::new()),
         mounter: Arc::new(RealMounter),
@@ -51,8 +46,24 @@ pub(crate) fn config(client: kube::Client, node_name: String, root: PathBuf) -> 
     }
 }
 
+/// Wipes and unmounts what a node left in memory.
+pub(crate) fn clear(node_name: &str, root: &Path) -> Result<(), Failure> {
+    tmpfs::clear(&RealMounter, root, &memory_candidates(), &instance(node_name, root))
+        .map_err(|error| Failure::problem(format!("cannot clear {}: {error}", root.display())))
+}
+
+fn memory_candidates() -> Vec<PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    runtime.into_iter().chain([PathBuf::from("/dev/shm")]).collect()
+}
+
+/// Two nodes of one name in two directories on one machine do not share a directory in memory.
+fn instance(node_name: &str, root: &Path) -> String {
+    format!("{node_name}-{:016x}", fingerprint(root))
+}
+
 /// FNV-1a of a path: the same at every start, and no secret.
-fn fingerprint(path: &std::path::Path) -> u64 {
+fn fingerprint(path: &Path) -> u64 {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute
         .as_os_str()

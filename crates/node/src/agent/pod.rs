@@ -19,6 +19,7 @@ use crate::references::{containers, secret_names};
 use crate::report::{ANNOTATION, Consumer, ConsumerKind, ConsumerState, Report};
 use crate::volume::atomic_writer::{AtomicWriter, Written};
 use crate::volume::payload::{Payload, secret_payload};
+use crate::volume::tmpfs::PODS;
 
 /// Directory of Secret volumes below a pod's, as the kubelet names it.
 const SECRET_VOLUMES: &str = "kubernetes.io~secret";
@@ -308,7 +309,7 @@ impl Agent {
     }
 
     pub(super) fn directories_of_pods(&self) -> Vec<String> {
-        let pods = self.place.directory().join("pods");
+        let pods = self.place.directory().join(PODS);
         self.config
             .files
             .list(&pods)
@@ -317,7 +318,7 @@ impl Agent {
     }
 
     fn pod_directory(&self, uid: &str) -> PathBuf {
-        self.place.directory().join("pods").join(uid)
+        self.place.directory().join(PODS).join(uid)
     }
 
     fn volume_directory(&self, uid: &str, volume: &str) -> PathBuf {

@@ -129,13 +129,36 @@ pub fn choose(
     };
     for candidate in candidates {
         if mounter.in_memory(candidate).unwrap_or(false) {
-            let directory = candidate.join(format!("coffer-node-{instance}"));
+            let directory = candidate.join(directory_name(instance));
             if private_directory(&directory).is_ok() && mounter.in_memory(&directory).unwrap_or(false) {
                 return Ok(Place::Existing(directory));
             }
         }
     }
     Err(no_memory(refused))
+}
+
+/// Wipes everything below `root` and the directory in memory that [`choose`] would take for it, and unmounts:
+/// for a node that will not come back.
+pub fn clear(mounter: &dyn Mounter, root: &Path, candidates: &[PathBuf], instance: &str) -> io::Result<()> {
+    for candidate in candidates {
+        crate::files::wipe_and_remove(&candidate.join(directory_name(instance)))?;
+    }
+    if !root.exists() {
+        return Ok(());
+    }
+    crate::files::wipe_and_remove(&root.join(PODS))?;
+    if mounter.is_mount_point(root)? {
+        mounter.unmount(root)?;
+    }
+    Ok(())
+}
+
+/// The directory of the pods' volumes, as the kubelet names it.
+pub const PODS: &str = "pods";
+
+fn directory_name(instance: &str) -> String {
+    format!("coffer-node-{instance}")
 }
 
 /// Makes a directory that only we can enter; one that is there must be ours and closed to others.
@@ -217,6 +240,21 @@ mod tests {
         let error = place(false, "root", "disk").expect_err("no tmpfs").to_string();
         assert!(error.contains("none of"), "{error}");
         assert!(error.contains("--root-dir"), "{error}");
+    }
+
+    #[test]
+    fn a_node_that_does_not_come_back_leaves_nothing() {
+        let base = tempfile::tempdir().expect("a directory");
+        let (root, candidate) = (base.path().join("shm"), base.path().join("other"));
+        for directory in [root.join(PODS), candidate.join("coffer-node-n1").join(PODS)] {
+            std::fs::create_dir_all(&directory).expect("made");
+            std::fs::write(directory.join("password"), "x").expect("written");
+        }
+        let fake = Fake { may_mount: true, mounted: Mutex::default() };
+        clear(&fake, &root, std::slice::from_ref(&candidate), "n1").expect("cleared");
+        assert!(!root.join(PODS).exists());
+        assert!(!candidate.join("coffer-node-n1").exists());
+        clear(&fake, &base.path().join("never"), &[candidate], "n1").expect("nothing to clear");
     }
 
     #[test]

@@ -70,6 +70,9 @@ pub struct OperatorConfig {
     pub enable_secret_store_reconciler: bool,
     /// Refuse to take over a Secret that holds keys of others, instead of dropping them with a warning.
     pub refuse_foreign_keys: bool,
+    /// Write the version of each remote value that the last sync used into the annotation
+    /// `coffer.dev/source-versions` of the ExternalSecret. Upstream writes none.
+    pub record_source_versions: bool,
     /// `--enable-leader-election` and its times.
     pub leader_election: Option<ElectionConfig>,
 }
@@ -91,6 +94,7 @@ impl OperatorConfig {
             enable_cluster_store_reconciler: true,
             enable_secret_store_reconciler: true,
             refuse_foreign_keys: false,
+            record_source_versions: true,
             leader_election: None,
         }
     }
@@ -168,6 +172,7 @@ fn share(config: &OperatorConfig, api: Api, recorder: events::Recorder) -> Share
         cluster_stores: config.enable_cluster_store_reconciler && config.namespace.is_empty(),
         secret_stores: config.enable_secret_store_reconciler,
         refuse_foreign_keys: config.refuse_foreign_keys,
+        record_source_versions: config.record_source_versions,
     };
     Shared { api, clock: config.clock.clone(), caches, manager, reads, metrics, recorder, settings }
 }

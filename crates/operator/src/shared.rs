@@ -33,6 +33,7 @@ pub(crate) struct Settings {
     pub(crate) cluster_stores: bool,
     pub(crate) secret_stores: bool,
     pub(crate) refuse_foreign_keys: bool,
+    pub(crate) record_source_versions: bool,
 }
 
 /// The caches.

@@ -121,12 +121,23 @@ pub struct Find {
 
 /// The answer to one remote read; only its provider understands it.
 #[derive(Debug, Clone)]
-pub struct Document(pub Arc<SecretBytes>);
+pub struct Document {
+    /// The answer itself.
+    pub content: Arc<SecretBytes>,
+    /// The version that the store reported of what was read, or "". Never a part of the value.
+    pub version: String,
+}
 
 impl Document {
     /// Wraps an answer.
-    pub fn new(bytes: SecretBytes) -> Self {
-        Self(Arc::new(bytes))
+    pub fn new(content: SecretBytes) -> Self {
+        Self { content: Arc::new(content), version: String::new() }
+    }
+
+    /// The same answer as of `version`.
+    #[must_use]
+    pub fn with_version(self, version: impl Into<String>) -> Self {
+        Self { version: version.into(), ..self }
     }
 
     /// The answer as text.
@@ -134,7 +145,7 @@ impl Document {
     /// # Errors
     /// When it is not UTF-8.
     pub fn text(&self) -> Result<&str, ProviderError> {
-        std::str::from_utf8(self.0.expose())
+        std::str::from_utf8(self.content.expose())
             .map_err(|_| ProviderError::Config("the secret is not valid UTF-8".to_owned()))
     }
 }

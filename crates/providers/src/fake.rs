@@ -114,13 +114,15 @@ impl SecretsClient for Client {
             .iter()
             .rev()
             .find(|entry| entry.key == remote.key && entry.version == remote.version);
-        let found = entry.map(|entry| Document::new(entry.value.clone())).ok_or(ProviderError::NotFound);
+        let found = entry
+            .map(|entry| Document::new(entry.value.clone()).with_version(entry.version.as_str()))
+            .ok_or(ProviderError::NotFound);
         self.observed("GetSecret", found)
     }
 
     fn value(&self, document: &Document, remote: &RemoteRef) -> Result<SecretBytes, ProviderError> {
         if remote.property.is_empty() {
-            return Ok((*document.0).clone());
+            return Ok((*document.content).clone());
         }
         let found = property::get(document.text()?, &remote.property)?;
         found.map(SecretBytes::from).ok_or(ProviderError::NotFound)
@@ -232,6 +234,15 @@ mod tests {
             );
         }
         assert_eq!(calls.0.load(Ordering::SeqCst), 7, "every read is counted");
+    }
+
+    #[tokio::test]
+    async fn an_entry_has_the_version_that_it_names() {
+        let client = client(Arc::default());
+        for (key, version, expected) in [("/foo", "", ""), ("/foo", "v2", "v2"), ("/json", "", "")] {
+            let document = client.fetch(&reference(key, version, "").remote).await.unwrap();
+            assert_eq!(document.version, expected, "{key} {version}");
+        }
     }
 
     #[tokio::test]

@@ -338,8 +338,25 @@ fn decode(object: &Object) -> Result<SecretMap, ProviderError> {
 }
 
 fn object(document: &Document) -> Result<Object, ProviderError> {
-    serde_json::from_slice(document.0.expose())
+    serde_json::from_slice(document.content.expose())
         .map_err(|_| ProviderError::Retryable("the server's answer is not a Secret".to_owned()))
+}
+
+/// The version of an object; what is no version by its form is none.
+fn resource_version(object: &SecretBytes) -> String {
+    #[derive(Deserialize, Default)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Versioned {
+        metadata: Version,
+    }
+    #[derive(Deserialize, Default)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Version {
+        resource_version: String,
+    }
+    let object: Versioned = serde_json::from_slice(object.expose()).unwrap_or_default();
+    let version = object.metadata.resource_version;
+    if version.bytes().all(|byte| byte.is_ascii_digit()) { version } else { String::new() }
 }
 
 /// All of `data` as a JSON object of strings.
@@ -366,7 +383,8 @@ fn metadata_json(object: &Object) -> Json {
 impl SecretsClient for Client {
     async fn fetch(&self, remote: &RemoteKey) -> Result<Document, ProviderError> {
         let answer = self.call("GetSecret", "GET", &self.secrets_path(&remote.key), None).await?;
-        Ok(Document::new(answer.body))
+        let version = resource_version(&answer.body);
+        Ok(Document::new(answer.body).with_version(version))
     }
 
     fn value(&self, document: &Document, remote: &RemoteRef) -> Result<SecretBytes, ProviderError> {
@@ -547,6 +565,22 @@ mod tests {
         ];
         for (review, expected) in cases {
             assert_eq!(allows(&review), expected, "{review}");
+        }
+    }
+
+    #[test]
+    fn a_secret_has_a_version() {
+        let cases = [
+            (
+                r#"{"metadata":{"name":"s","resourceVersion":"4711"},"data":{"resourceVersion":"eA=="}}"#,
+                "4711",
+            ),
+            (r#"{"metadata":{"name":"s"}}"#, ""),
+            (r#"{"metadata":{"resourceVersion":"some text"}}"#, ""),
+            ("<html>", ""),
+        ];
+        for (object, expected) in cases {
+            assert_eq!(resource_version(&SecretBytes::from(object.to_owned())), expected, "{object}");
         }
     }
 

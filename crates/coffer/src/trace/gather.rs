@@ -13,7 +13,8 @@ use crate::client::unreachable;
 use crate::exit::Failure;
 
 const GROUP: &str = "external-secrets.io";
-/// Annotation of an ExternalSecret: the version of each remote key at the last sync, as JSON.
+/// Annotation of an ExternalSecret that the operator writes: the version of each remote key at the last sync, as
+/// JSON.
 const SOURCE_VERSIONS: &str = "coffer.dev/source-versions";
 
 /// Everything that can be learned.
@@ -282,5 +283,48 @@ fn unreported(pod: String, node: String) -> Consumer {
         resource_version: String::new(),
         state: State::Unknown,
         message: message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn entries_have_the_version_at_the_source() {
+        let versions = json!({"app/db": "7", "app/all": "3"});
+        let cases = [
+            (json!({"data": [{"secretKey": "k", "remoteRef": {"key": "app/db"}}]}), "k=app/db@7"),
+            (
+                json!({"data": [{"secretKey": "k", "remoteRef": {"key": "app/db", "property": "password"}}]}),
+                "k=app/db#password@7",
+            ),
+            (
+                json!({"data": [{"secretKey": "k", "remoteRef": {"key": "app/db", "version": "2"}}]}),
+                "k=app/db@2",
+            ),
+            (json!({"data": [{"secretKey": "k", "remoteRef": {"key": "other"}}]}), "k=other@"),
+            (json!({"dataFrom": [{"extract": {"key": "app/all"}}]}), "*=app/all@3"),
+            (json!({"dataFrom": [{"find": {"name": {"regexp": "^app"}}}]}), "*=found by name or tags@"),
+            (json!({"dataFrom": [{"sourceRef": {"generatorRef": {"name": "g"}}}]}), ""),
+            (
+                json!({
+                    "data": [{"secretKey": "k", "remoteRef": {"key": "app/db"}}],
+                    "dataFrom": [{"extract": {"key": "app/all", "version": "1"}}],
+                }),
+                "k=app/db@7, *=app/all@1",
+            ),
+            (json!({}), ""),
+            (json!({"data": "no list"}), ""),
+        ];
+        for (spec, expected) in cases {
+            let found: Vec<String> = entries(&json!({ "spec": spec }), versions.as_object().unwrap())
+                .iter()
+                .map(|entry| format!("{}={}@{}", entry.key, entry.remote, entry.version))
+                .collect();
+            assert_eq!(found.join(", "), expected, "{spec}");
+        }
     }
 }

@@ -7,9 +7,11 @@ use coffer_providers::contract::{ProviderError, RemoteRef, SecretMap};
 use coffer_providers::strategies;
 use coffer_runtime::api::ObjectKey;
 use coffer_types::SecretBytes;
+use parking_lot::Mutex;
 
 use super::rewrite;
 use super::spec::{DataEntry, DeletionPolicy, ExternalSecret, FromEntry, Source, Spec, StoreRef};
+use super::versions::SourceVersions;
 use crate::reads::{Answer, What};
 use crate::shared::Shared;
 use crate::store::manager::Connection;
@@ -27,6 +29,7 @@ pub(crate) struct Failure {
 pub(crate) struct Assembled {
     pub(crate) data: SecretMap,
     pub(crate) skipped: Vec<String>,
+    pub(crate) versions: SourceVersions,
 }
 
 /// Reads everything that `spec` names; a read that somebody else made at most `max_age` ago is shared.
@@ -36,7 +39,7 @@ pub(crate) async fn assemble(
     spec: &Spec,
     max_age: Duration,
 ) -> Result<Assembled, Failure> {
-    let reader = Reader { shared, owner, spec, max_age };
+    let reader = Reader { shared, owner, spec, max_age, versions: Mutex::default() };
     let (mut data, mut skipped, mut missing) = (SecretMap::new(), Vec::new(), Vec::new());
     let mut first_missing = None;
     for (index, entry) in spec.data_from.iter().enumerate() {
@@ -83,7 +86,7 @@ pub(crate) async fn assemble(
     }
     match first_missing {
         Some(text) if spec.target.deletion == DeletionPolicy::Retain => Err(Failure { text, missing }),
-        _ => Ok(Assembled { data, skipped }),
+        _ => Ok(Assembled { data, skipped, versions: reader.versions.into_inner() }),
     }
 }
 
@@ -106,6 +109,8 @@ struct Reader<'a> {
     owner: &'a ExternalSecret,
     spec: &'a Spec,
     max_age: Duration,
+    /// Of what was read so far.
+    versions: Mutex<SourceVersions>,
 }
 
 impl Reader<'_> {
@@ -177,7 +182,10 @@ impl Reader<'_> {
         let read = || async move { client.fetch(&key).await.map(Answer::Document) };
         let what = What::Key(remote.remote.clone());
         match self.shared.reads.get(connection.number, what, self.max_age, read).await? {
-            Answer::Document(document) => Ok(document),
+            Answer::Document(document) => {
+                self.versions.lock().add(connection.number, &remote.remote, &document.version);
+                Ok(document)
+            }
             Answer::Map(_) => Err(ProviderError::Retryable("the read gave a list".to_owned())),
         }
     }

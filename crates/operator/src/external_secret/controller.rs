@@ -327,6 +327,11 @@ mod tests {
             ("generation", with(&["metadata", "generation"], json!(2)), true),
             ("labels", with(&["metadata", "labels"], json!({"a": "b"})), true),
             ("annotations", with(&["metadata", "annotations"], json!({"a": "b"})), true),
+            (
+                "the operator's own annotation",
+                with(&["metadata", "annotations"], json!({"coffer.dev/source-versions": "{}"})),
+                false,
+            ),
             ("finalizers", with(&["metadata", "finalizers"], json!(["x"])), true),
             ("deletion", with(&["metadata", "deletionTimestamp"], json!("2020-01-01T00:00:00Z")), true),
             ("another object", with(&["metadata", "uid"], json!("v")), true),

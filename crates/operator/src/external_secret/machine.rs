@@ -162,8 +162,8 @@ pub(crate) enum Ending {
     DeleteFailed,
     /// The guard against taking over found keys of others.
     Guarded,
-    /// The specification asks for what is not there.
-    Unsupported,
+    /// The specification is wrong or asks for what is not there; the message names the field.
+    SpecRefused,
     /// The template breaks a rule or needs the engine.
     TemplateRefused,
     /// Somebody else wrote at the same time.
@@ -245,9 +245,8 @@ pub(crate) fn conclude(ending: Ending) -> Conclusion {
         Ending::Guarded => {
             row(false, SYNC_ERROR, "target secret has keys of others", false, Next::AtIntervalAsFailed)
         }
-        Ending::Unsupported => {
-            row(false, SYNC_ERROR, "invalid generic target", false, Next::AtIntervalAsFailed)
-        }
+        // The reason is the whole message.
+        Ending::SpecRefused => row(false, SYNC_ERROR, "", false, Next::AtIntervalAsFailed),
         Ending::TemplateRefused => {
             row(false, SYNC_ERROR, "could not apply template", false, Next::AtIntervalAsFailed)
         }
@@ -257,6 +256,11 @@ pub(crate) fn conclude(ending: Ending) -> Conclusion {
         Ending::WriteFailed => row(false, SYNC_ERROR, "could not update secret", false, Next::BackOff),
         Ending::Conflict => Conclusion { ready: None, refreshed: false, next: Next::BackOff },
     }
+}
+
+/// Whether the Secret now holds what was read, so that its versions are those of the Secret.
+pub(crate) fn holds_what_was_read(ending: Ending) -> bool {
+    matches!(ending, Ending::Synced | Ending::Deleted)
 }
 
 #[cfg(test)]

@@ -135,6 +135,22 @@ fn endings_are_worded_as_upstream() {
     assert_eq!(conclude(Ending::Conflict).ready, None, "a conflict leaves no trace");
 }
 
+#[test]
+fn versions_are_those_of_what_the_secret_holds() {
+    let cases = [
+        (Ending::Synced, true),
+        (Ending::Deleted, true),
+        (Ending::Retained, false),
+        (Ending::MergeTargetMissing, false),
+        (Ending::WriteFailed, false),
+        (Ending::Conflict, false),
+        (Ending::Immutable, false),
+    ];
+    for (ending, expected) in cases {
+        assert_eq!(holds_what_was_read(ending), expected, "{ending:?}");
+    }
+}
+
 /// O25: whatever failed is looked at again, so that it heals when the cause goes away.
 #[test]
 fn o25_no_failure_waits_for_an_edit() {
@@ -144,7 +160,7 @@ fn o25_no_failure_waits_for_an_edit() {
         Ending::OwnedByExternalSecret,
         Ending::Immutable,
         Ending::Guarded,
-        Ending::Unsupported,
+        Ending::SpecRefused,
         Ending::TemplateRefused,
     ];
     for ending in failures {

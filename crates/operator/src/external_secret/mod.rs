@@ -9,3 +9,4 @@ pub(crate) mod spec;
 pub(crate) mod status;
 pub(crate) mod target;
 pub(crate) mod unsupported;
+pub(crate) mod versions;

@@ -13,8 +13,8 @@ use serde_json::Value as Json;
 use super::assemble::{Assembled, Failure, assemble};
 use super::controller::{Controller, FINALIZER, Memory};
 use super::machine::{self, Ending, Next, Snapshot, Step, Why};
-use super::spec::{CreationPolicy, DEFAULT_INTERVAL, ExternalSecret, Spec};
-use super::{status, target, unsupported};
+use super::spec::{CreationPolicy, DEFAULT_INTERVAL, ExternalSecret, Refused, Spec};
+use super::{status, target, versions};
 use crate::access::SecretMeta;
 use crate::hash;
 use crate::reads::WINDOW;
@@ -48,15 +48,11 @@ impl Controller {
         let spec = match &object.spec {
             Ok(spec) => spec,
             Err(why) => {
-                let ending = if why == unsupported::GENERIC_TARGET {
-                    Ending::Unsupported
-                } else {
-                    Ending::TemplateRefused
+                let (ending, why, message) = match why {
+                    Refused::Spec(why) => (Ending::SpecRefused, why, why.clone()),
+                    Refused::Template(why) => (Ending::TemplateRefused, why, format!(": {why}")),
                 };
-                let mut end = failed(ending, why.clone());
-                if ending == Ending::TemplateRefused {
-                    end.message = format!(": {why}");
-                }
+                let end = End { message, ..failed(ending, why.clone()) };
                 return self.end(object, None, end, now).await;
             }
         };
@@ -80,7 +76,14 @@ impl Controller {
             Why::NeverSynced | Why::Drifted => WINDOW,
         };
         let end = match assemble(&self.shared, object, spec, max_age).await {
-            Ok(assembled) => self.perform(object, spec, assembled).await,
+            Ok(assembled) => {
+                let versions = assembled.versions.annotation();
+                let end = self.perform(object, spec, assembled).await;
+                if end.as_ref().is_some_and(|end| machine::holds_what_was_read(end.ending)) {
+                    self.record_versions(object, versions.as_deref()).await;
+                }
+                end
+            }
             Err(failure) => Some(fetch_failed(failure)),
         };
         match end {
@@ -181,6 +184,31 @@ impl Controller {
             end.message = format!("; {} entries do not exist at the provider", assembled.skipped.len());
         }
         Some(end)
+    }
+
+    /// Writes the versions of what was read beside the specification, if they changed. It stands before the
+    /// status, so that whoever sees the sync sees its versions; a failure does not make the sync one, and the
+    /// next refresh tries again.
+    async fn record_versions(&self, object: &ExternalSecret, wanted: Option<&str>) {
+        if !self.shared.settings.record_source_versions || !self.is_alive(object) {
+            return;
+        }
+        let current = object.source_versions.as_deref();
+        let Some(patch) = versions::patch(&object.uid, current, wanted) else { return };
+        let result: Result<Json, _> =
+            self.shared.api.merge_patch(&EXTERNAL_SECRETS, &object.key, "", &patch, "").await;
+        match result {
+            Ok(answer) => {
+                if let Some(new) = ExternalSecret::parse(&answer) {
+                    self.keep(new);
+                }
+            }
+            Err(error) => {
+                let (name, namespace) = (&object.key.name, &object.key.namespace);
+                let why = error.to_string();
+                tracing::warn!(name, namespace, why, "the versions at the source could not be recorded");
+            }
+        }
     }
 
     async fn delete_target(&self, object: &ExternalSecret, key: &ObjectKey) -> End {

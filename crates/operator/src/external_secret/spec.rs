@@ -10,7 +10,7 @@ use coffer_types::time::Timestamp;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::unsupported;
+use super::{unsupported, versions};
 use crate::hash;
 use crate::store::StoreKey;
 
@@ -25,12 +25,30 @@ pub(crate) struct ExternalSecret {
     pub(crate) resource_version: String,
     pub(crate) generation: i64,
     pub(crate) labels: BTreeMap<String, String>,
+    /// Without the operator's own.
     pub(crate) annotations: BTreeMap<String, String>,
+    /// The operator's own annotation: the versions at the last sync.
+    pub(crate) source_versions: Option<String>,
     pub(crate) finalizers: Vec<String>,
     pub(crate) deleting: bool,
     /// The specification, or why it cannot be followed.
-    pub(crate) spec: Result<Spec, String>,
+    pub(crate) spec: Result<Spec, Refused>,
     pub(crate) status: Status,
+}
+
+/// Why a specification cannot be followed. The text names the field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// It is wrong, or asks for what this operator does not do.
+    Spec(String),
+    /// Its template breaks a rule or needs the engine.
+    Template(String),
+}
+
+impl From<String> for Refused {
+    fn from(why: String) -> Self {
+        Self::Spec(why)
+    }
 }
 
 /// What is wanted.
@@ -219,13 +237,16 @@ impl ExternalSecret {
             return None;
         }
         let finalizers = metadata["finalizers"].as_array().into_iter().flatten();
+        let mut annotations = texts(&metadata["annotations"]);
+        let source_versions = annotations.remove(versions::ANNOTATION);
         Some(Self {
             key: ObjectKey::new(text("namespace"), text("name")),
             uid: text("uid"),
             resource_version: text("resourceVersion"),
             generation: metadata["generation"].as_i64().unwrap_or_default(),
             labels: texts(&metadata["labels"]),
-            annotations: texts(&metadata["annotations"]),
+            annotations,
+            source_versions,
             finalizers: finalizers.filter_map(|item| item.as_str().map(str::to_owned)).collect(),
             deleting: metadata["deletionTimestamp"].is_string(),
             spec: parse_spec(&object["spec"]),
@@ -370,7 +391,7 @@ struct RawSource {
     generator_ref: Option<Json>,
 }
 
-fn parse_spec(spec: &Json) -> Result<Spec, String> {
+fn parse_spec(spec: &Json) -> Result<Spec, Refused> {
     let raw = if spec.is_null() { RawSpec::default() } else { decode(spec)? };
     let interval = match &raw.refresh_interval {
         Some(text) => duration::parse(text).map_err(|why| format!("invalid refreshInterval: {why}"))?,
@@ -380,13 +401,13 @@ fn parse_spec(spec: &Json) -> Result<Spec, String> {
         "" | "Periodic" => RefreshPolicy::Periodic,
         "CreatedOnce" => RefreshPolicy::CreatedOnce,
         "OnChange" => RefreshPolicy::OnChange,
-        other => return Err(format!("unknown refreshPolicy {other:?}")),
+        other => return Err(format!("unknown refreshPolicy {other:?}").into()),
     };
     if raw.sync_windows.is_some() {
-        return Err("spec.syncWindows is not supported".to_owned());
+        return Err(unsupported::field("spec.syncWindows").into());
     }
     if raw.target.manifest.is_some() {
-        return Err(unsupported::GENERIC_TARGET.to_owned());
+        return Err(unsupported::field("spec.target.manifest").into());
     }
     let creation = match raw.target.creation_policy.as_str() {
         "" | "Owner" => CreationPolicy::Owner,
@@ -394,20 +415,20 @@ fn parse_spec(spec: &Json) -> Result<Spec, String> {
         "Merge" => CreationPolicy::Merge,
         "CreateOrMerge" => CreationPolicy::CreateOrMerge,
         "None" => CreationPolicy::None,
-        other => return Err(format!("unknown creationPolicy {other:?}")),
+        other => return Err(format!("unknown creationPolicy {other:?}").into()),
     };
     let deletion = match raw.target.deletion_policy.as_str() {
         "" | "Retain" => DeletionPolicy::Retain,
         "Delete" => DeletionPolicy::Delete,
         "Merge" => DeletionPolicy::Merge,
-        other => return Err(format!("unknown deletionPolicy {other:?}")),
+        other => return Err(format!("unknown deletionPolicy {other:?}").into()),
     };
     let target = Target {
         name: raw.target.name,
         creation,
         deletion,
         immutable: raw.target.immutable,
-        template: raw.target.template.map(unsupported::template).transpose()?,
+        template: raw.target.template.map(unsupported::template).transpose().map_err(Refused::Template)?,
     };
     let data = raw.data.into_iter().enumerate().map(|(index, entry)| entry.parse(index));
     let data_from = raw.data_from.into_iter().enumerate().map(|(index, entry)| entry.parse(index));
@@ -441,7 +462,7 @@ impl RawData {
     fn parse(self, index: usize) -> Result<DataEntry, String> {
         let source = self.source_ref.unwrap_or_default();
         if source.generator_ref.is_some() {
-            return Err(format!("spec.data[{index}].sourceRef.generatorRef is not supported"));
+            return Err(unsupported::field(&format!("spec.data[{index}].sourceRef.generatorRef")));
         }
         Ok(DataEntry {
             secret_key: self.secret_key,
@@ -457,13 +478,14 @@ impl RawFrom {
     fn parse(self, index: usize) -> Result<FromEntry, String> {
         let source = self.source_ref.unwrap_or_default();
         if source.generator_ref.is_some() {
-            return Err(format!("spec.dataFrom[{index}].sourceRef.generatorRef is not supported"));
+            return Err(unsupported::field(&format!("spec.dataFrom[{index}].sourceRef.generatorRef")));
         }
         if self.find.is_some() && self.extract.is_some() {
             return Err("extract, find, or generatorRef cannot be set at the same time".to_owned());
         }
-        if self.rewrite.iter().any(|rewrite| matches!(rewrite, Rewrite::Transform { .. })) {
-            return Err(format!("spec.dataFrom[{index}].rewrite.transform is not supported"));
+        let transform = |rewrite: &Rewrite| matches!(rewrite, Rewrite::Transform { .. });
+        if let Some(at) = self.rewrite.iter().position(transform) {
+            return Err(unsupported::field(&format!("spec.dataFrom[{index}].rewrite[{at}].transform")));
         }
         let (rewrites, store) = (self.rewrite, source.store_ref);
         if let Some(find) = self.find {
@@ -519,7 +541,7 @@ mod tests {
 
     use super::*;
 
-    fn spec(spec: Json) -> Result<Spec, String> {
+    fn spec(spec: Json) -> Result<Spec, Refused> {
         ExternalSecret::parse(&json!({"metadata": {"name": "a", "namespace": "ns"}, "spec": spec}))
             .unwrap()
             .spec
@@ -543,11 +565,21 @@ mod tests {
             (json!({"refreshPolicy": "Sometimes"}), "unknown refreshPolicy \"Sometimes\""),
             (json!({"target": {"creationPolicy": "Rent"}}), "unknown creationPolicy \"Rent\""),
             (json!({"target": {"deletionPolicy": "Burn"}}), "unknown deletionPolicy \"Burn\""),
-            (json!({"syncWindows": {"kind": "allow", "windows": []}}), "spec.syncWindows is not supported"),
-            (json!({"target": {"manifest": {"kind": "ConfigMap"}}}), unsupported::GENERIC_TARGET),
+            (
+                json!({"syncWindows": {"kind": "allow", "windows": []}}),
+                "spec.syncWindows is not supported by this operator",
+            ),
+            (
+                json!({"target": {"manifest": {"kind": "ConfigMap"}}}),
+                "spec.target.manifest is not supported by this operator",
+            ),
             (
                 json!({"data": [{"sourceRef": {"generatorRef": {"kind": "Fake", "name": "f"}}}]}),
-                "spec.data[0].sourceRef.generatorRef is not supported",
+                "spec.data[0].sourceRef.generatorRef is not supported by this operator",
+            ),
+            (
+                json!({"dataFrom": [{"find": {}}, {"sourceRef": {"generatorRef": {"kind": "Fake", "name": "f"}}}]}),
+                "spec.dataFrom[1].sourceRef.generatorRef is not supported by this operator",
             ),
             (
                 json!({"dataFrom": [{"find": {}, "extract": {"key": "k"}}]}),
@@ -555,12 +587,35 @@ mod tests {
             ),
             (
                 json!({"dataFrom": [{"find": {}, "rewrite": [{"transform": {"template": "x"}}]}]}),
-                "spec.dataFrom[0].rewrite.transform is not supported",
+                "spec.dataFrom[0].rewrite[0].transform is not supported by this operator",
             ),
             (json!({"data": "hunter2"}), "the specification does not fit its schema"),
         ];
         for (object, expected) in cases {
-            assert_eq!(spec(object.clone()).unwrap_err(), expected, "{object}");
+            let refused = spec(object.clone()).unwrap_err();
+            assert_eq!(refused, Refused::Spec(expected.to_owned()), "{object}");
+        }
+        let engine = spec(json!({"target": {"template": {"engineVersion": "v1"}}})).unwrap_err();
+        assert_eq!(engine, Refused::Template("unsupported template engine version: v1".to_owned()));
+    }
+
+    /// It is no change of the object: it is neither hashed nor copied into the Secret.
+    #[test]
+    fn o5_the_own_annotation_is_none_of_the_users() {
+        let object = |annotations: Json| {
+            let metadata = json!({"name": "a", "namespace": "ns", "annotations": annotations});
+            ExternalSecret::parse(&json!({ "metadata": metadata })).unwrap()
+        };
+        let versions = r#"{"db":"2"}"#;
+        let cases = [
+            (json!({"note": "x"}), None),
+            (json!({"note": "x", "coffer.dev/source-versions": versions}), Some(versions)),
+        ];
+        let plain = object(json!({"note": "x"}));
+        for (annotations, expected) in cases {
+            let found = object(annotations);
+            assert_eq!(found.source_versions.as_deref(), expected);
+            assert_eq!((&found.annotations, found.current()), (&plain.annotations, plain.current()));
         }
     }
 

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use super::spec::{LiteralValue, RawTemplate, Template};
 
-/// Upstream's event text when its flag is off.
-pub(super) const GENERIC_TARGET: &str =
-    "generic targets are disabled. Enable with --unsafe-allow-generic-targets flag";
-
 const SERVICE_ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
 const SERVICE_ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 const BOOTSTRAP_TOKEN: &str = "bootstrap.kubernetes.io/token";
 const NEEDS_ENGINE: &str = "templates are not supported yet";
+
+/// The refusal of a field that is not implemented.
+pub(super) fn field(path: &str) -> String {
+    format!("{path} is not supported by this operator")
+}
 
 /// Checks a template by upstream's rules and keeps the part that needs no engine.
 pub(super) fn template(raw: RawTemplate) -> Result<Template, String> {

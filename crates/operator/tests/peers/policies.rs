@@ -242,6 +242,25 @@ async fn s19_s23_what_is_refused() {
         world.ready(name, &format!("False SecretSyncedError could not apply template: {text}")).await;
         assert_eq!(world.get(&SECRETS, name).await, None);
     }
+    // What this operator does not do is named.
+    let manifest = json!({"manifest": {"apiVersion": "v1", "kind": "ConfigMap"}});
+    let generator =
+        json!({"apiVersion": "generators.external-secrets.io/v1alpha1", "kind": "Fake", "name": "f"});
+    let mut generated = external_secret("store", "1h", &[]);
+    generated["spec"]["dataFrom"] = json!([{"sourceRef": {"generatorRef": generator}}]);
+    for (name, object, field) in [
+        (
+            "manifest",
+            with_target(external_secret("store", "1h", &[("k", "k")]), manifest),
+            "spec.target.manifest",
+        ),
+        ("generator", generated, "spec.dataFrom[0].sourceRef.generatorRef"),
+    ] {
+        world.create(&EXTERNAL_SECRETS, name, object).await;
+        let expected = format!("False SecretSyncedError {field} is not supported by this operator");
+        world.ready(name, &expected).await;
+        assert_eq!(world.get(&SECRETS, name).await, None);
+    }
     // A namespaced store may not reach into another namespace.
     let auth = json!({"tokenSecretRef": {"name": "token", "namespace": "default", "key": "token"}});
     let vault = json!({"server": world.plane.bao, "path": "secret", "auth": auth});

@@ -53,6 +53,72 @@ async fn a_value_arrives_and_its_rotation_is_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn o5_the_version_at_the_source_is_recorded_when_it_changes() {
+    let mut world = World::new("versions").await;
+    world.start(|_| {});
+    world.vault("bao").await;
+    world.fake("plain", &[("k", "v")]).await;
+    world.write("db", json!({"v": "one"})).await;
+    let db = world.remote("db");
+    world.create(&EXTERNAL_SECRETS, "db", external_secret("bao", "1s", &[("k", &format!("{db}#v"))])).await;
+    world.create(&EXTERNAL_SECRETS, "plain", external_secret("plain", "1s", &[("k", "k")])).await;
+    let recorded = |version: &str| json!({ db.clone(): version }).to_string();
+    let versions = |object: &Json| object["metadata"]["annotations"]["coffer.dev/source-versions"].clone();
+    for name in ["db", "plain"] {
+        world.ready(name, SYNCED).await;
+    }
+    let before = world.get(&EXTERNAL_SECRETS, "db").await.unwrap();
+    assert_eq!(versions(&before), recorded("1"), "whoever sees the sync sees its versions");
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+
+    // As long as nothing changes there is nothing but the status to write, and nobody is woken by it.
+    let reconciled = world.reconciled("db");
+    world.operator().requests.take();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let kind = format!("/apis/external-secrets.io/v1/namespaces/{}/externalsecrets", world.namespace);
+    let (status, object) = (format!("PATCH {kind}/db/status"), format!("PATCH {kind}/db"));
+    let requests = world.operator().requests.take();
+    let plain = format!("PATCH {kind}/plain/status");
+    assert!(requests.iter().all(|request| *request == status || *request == plain), "{requests:?}");
+    let passes = world.reconciled("db") - reconciled;
+    assert!((2.0..=4.0).contains(&passes), "{passes} reconciliations in three intervals");
+
+    // A rotation is one write more.
+    let reconciled = world.reconciled("db");
+    world.write("db", json!({"v": "two"})).await;
+    let secret = world.secret("db", &[("k", "two")]).await;
+    assert_eq!(secret["metadata"]["annotations"]["coffer.dev/source-versions"], Json::Null);
+    let after = world
+        .until("the new version", || async {
+            let object = world.get(&EXTERNAL_SECRETS, "db").await?;
+            (versions(&object) == recorded("2")).then_some(object)
+        })
+        .await;
+    assert_eq!(after["metadata"]["generation"], before["metadata"]["generation"]);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let requests = world.operator().requests.take();
+    assert_eq!(requests.iter().filter(|request| **request == object).count(), 1, "{requests:?}");
+    let passes = world.reconciled("db") - reconciled;
+    // The interval's, and one more that hears of the Secret.
+    assert!((2.0..=6.0).contains(&passes), "{passes} reconciliations in about four intervals");
+    let now = world.get(&EXTERNAL_SECRETS, "db").await.unwrap();
+    let synced = |object: &Json| object["status"]["syncedResourceVersion"].clone();
+    assert_eq!(synced(&now), synced(&before), "it is no change of the object");
+    let plain = world.get(&EXTERNAL_SECRETS, "plain").await.unwrap();
+    assert_eq!(versions(&plain), Json::Null, "a store without versions");
+
+    // Told not to, the operator leaves it alone.
+    world.stop().await;
+    world.start(|config| config.record_source_versions = false);
+    world.write("db", json!({"v": "three"})).await;
+    world.secret("db", &[("k", "three")]).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let object = world.get(&EXTERNAL_SECRETS, "db").await.unwrap();
+    assert_eq!(versions(&object), recorded("2"));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn extract_find_rewrite_and_versions() {
     let mut world = World::new("extract").await;
     world.start(|_| {});

@@ -59,19 +59,28 @@ pub(crate) fn data_document(answer: &SecretBytes, version_two: bool) -> Result<D
     let members = json::members(text).ok_or_else(unreadable)?;
     let mut data = json::member(&members, "data").ok_or(ProviderError::NotFound)?.get();
     let inner;
+    let mut version = String::new();
     if version_two {
         if data == "null" {
             return Err(ProviderError::NotFound);
         }
         inner = json::members(data).ok_or_else(|| config("failed to find data field"))?;
         data = json::member(&inner, "data").ok_or_else(|| config("failed to find data field"))?.get();
+        version = json::member(&inner, "metadata").and_then(|own| own_version(own.get())).unwrap_or_default();
     }
     if data == "null" {
         return Err(ProviderError::NotFound);
     }
     let canonical = if data.starts_with('{') { json::canonical(data, Numbers::Raw, true) } else { None };
     let canonical = canonical.ok_or_else(|| config("failed to unmarshall JSON"))?;
-    Ok(Document::new(SecretBytes::from(canonical)))
+    Ok(Document::new(SecretBytes::from(canonical)).with_version(version))
+}
+
+/// The version in the metadata beside a value; a number, whatever else a server may say.
+fn own_version(metadata: &str) -> Option<String> {
+    let members = json::members(metadata)?;
+    let version: u64 = json::member(&members, "version")?.get().parse().ok()?;
+    Some(version.to_string())
 }
 
 fn unreadable() -> ProviderError {
@@ -206,7 +215,27 @@ mod tests {
         ];
         for (version_two, answer, expected) in cases {
             let document = data_document(&secret(answer), version_two);
-            assert_eq!(document.map(|document| shown(&document.0)), expected.map(str::to_owned), "{answer}");
+            assert_eq!(
+                document.map(|document| shown(&document.content)),
+                expected.map(str::to_owned),
+                "{answer}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_version_stands_beside_the_value() {
+        let cases = [
+            (true, r#"{"data":{"data":{"version":"9"},"metadata":{"created_time":"t","version":12}}}"#, "12"),
+            (true, r#"{"data":{"data":{},"metadata":{"version":"text"}}}"#, ""),
+            (true, r#"{"data":{"data":{},"metadata":{"version":-1}}}"#, ""),
+            (true, r#"{"data":{"data":{},"metadata":[1]}}"#, ""),
+            (true, r#"{"data":{"data":{}}}"#, ""),
+            (false, r#"{"data":{"metadata":{"version":3},"version":4}}"#, ""),
+        ];
+        for (version_two, answer, expected) in cases {
+            let document = data_document(&secret(answer), version_two).unwrap();
+            assert_eq!(document.version, expected, "{answer}");
         }
     }
 
@@ -238,7 +267,7 @@ mod tests {
         let answer =
             r#"{"data":{"created_time":"t","current_version":3,"custom_metadata":{"owner":"me"},"x":1}}"#;
         let document = metadata_document(&secret(answer)).unwrap();
-        assert_eq!(shown(&document.0), r#"{"created_time":"t","current_version":"3","owner":"me"}"#);
+        assert_eq!(shown(&document.content), r#"{"created_time":"t","current_version":"3","owner":"me"}"#);
         let tags = BTreeMap::from([("owner".to_owned(), "me".to_owned())]);
         assert!(has_tags(&secret(answer), &tags));
         assert!(!has_tags(&secret("{}"), &tags));

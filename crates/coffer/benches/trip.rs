@@ -2,6 +2,8 @@
 //! same client (client-go), TLS, RBAC and aesgcm on both. Figures are operations per CPU second of the
 //! server's process; each line prints the ratio.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark's output is what it prints")]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -35,7 +35,7 @@ const REMOTE: &str = "coffer-demo/db";
 pub(crate) async fn run(global: &Global, flags: &Demo) -> Result<Exit, Failure> {
     let fresh = Fresh::make(flags.data_dir.as_deref())?;
     let remote = match (&flags.vault_addr, &flags.vault_token_file) {
-        (Some(address), Some(file)) => Remote::Vault(Vault::new(address, read_token(file)?)?),
+        (Some(address), Some(file)) => Remote::Vault(Box::new(Vault::new(address, read_token(file)?)?)),
         _ => Remote::Fake,
     };
     let clock = SystemClock::new();
@@ -136,7 +136,7 @@ async fn story(
 /// Where the credential lives outside the cluster.
 enum Remote {
     Fake,
-    Vault(Vault),
+    Vault(Box<Vault>),
 }
 
 impl Remote {

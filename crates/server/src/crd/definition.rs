@@ -165,6 +165,9 @@ fn check_spec(definition: &Value, spec: &Value, errors: &mut FieldErrors) {
         check_version(version, &top, &at, errors);
     }
     let shown = || {
+        if versions.is_empty() {
+            return Shown::verbatim("null".to_owned());
+        }
         let versions: Vec<_> = versions.iter().map(summary).collect();
         Shown::verbatim(format!("[{}]", versions.join(",")))
     };

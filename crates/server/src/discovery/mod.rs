@@ -78,6 +78,7 @@ pub(crate) async fn dispatch(call: &mut Call) -> Result<Response<Body>, Status> 
                 Ok(respond::page_not_found())
             }
         }
+        ["openapi", "v2"] => Ok(openapi::answer_version_2(call)),
         ["openapi", "v3", rest @ ..] => openapi::answer(call, &served, &rest.join("/")),
         _ => Ok(respond::page_not_found()),
     }
@@ -169,6 +170,7 @@ fn index(call: &Call, served: &Served) -> Response<Body> {
         "/healthz".to_owned(),
         "/livez".to_owned(),
         "/metrics".to_owned(),
+        "/openapi/v2".to_owned(),
         "/openapi/v3".to_owned(),
         "/openapi/v3/".to_owned(),
         "/readyz".to_owned(),

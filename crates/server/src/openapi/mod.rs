@@ -1,9 +1,11 @@
-//! OpenAPI v3, as much as kubectl needs: the patch operation of each kind with its parameters.
+//! OpenAPI, as much as kubectl needs: in v3 the patch operation of each kind with its parameters.
 //!
 //! No schemas: kubectl then leaves validation to the server and uses the types it was built with.
+//! The document of v2 is empty. kubectl asks for it about lists and about kinds that are not there,
+//! and goes on when it says nothing of them.
 
 use coffer_types::Status;
-use http::header::{CACHE_CONTROL, EXPIRES, HeaderValue, LOCATION};
+use http::header::{ACCEPT, CACHE_CONTROL, EXPIRES, HeaderValue, LOCATION};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -53,6 +55,41 @@ pub(crate) fn answer(call: &Call, served: &Served, path: &str) -> Result<Respons
         }
     }
     Ok(response)
+}
+
+/// Media type of `/openapi/v2` as protobuf; the older spelling is taken too.
+const VERSION_2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+/// Answers `/openapi/v2`.
+pub(crate) fn answer_version_2(call: &Call) -> Response<Body> {
+    let wants_protobuf = call
+        .headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| value.contains("proto-openapi.spec.v2") && value.contains("protobuf"));
+    let (bytes, kind) = if wants_protobuf {
+        (version_2_protobuf(), VERSION_2_PROTOBUF)
+    } else {
+        let document = json!({
+            "swagger": "2.0",
+            "info": { "title": "Kubernetes", "version": crate::discovery::GIT_VERSION },
+            "paths": {},
+        });
+        (document.to_string().into_bytes(), "application/json")
+    };
+    tagged(call, &etag(&bytes), bytes, kind)
+}
+
+/// `Document { swagger = 1, info = 2 { title = 1, version = 2 }, paths = 8 {} }`.
+fn version_2_protobuf() -> Vec<u8> {
+    let field = |number: u8, content: &[u8]| -> Vec<u8> {
+        // Texts here are shorter than the 128 bytes that one byte of length can say.
+        let length = u8::try_from(content.len()).unwrap_or(u8::MAX) & 0x7f;
+        [&[number << 3 | 2, length], content].concat()
+    };
+    let info = [field(1, b"Kubernetes"), field(2, crate::discovery::GIT_VERSION.as_bytes())].concat();
+    [field(1, b"2.0"), field(2, &info), field(8, b"")].concat()
 }
 
 /// Path below `/openapi/v3/`, group and version of every document.

@@ -20,8 +20,38 @@ pub fn table_row(group: &str, kind: &str, object: &Value, now: Timestamp) -> Vec
         ("" | "events.k8s.io", "Event") => event(object, now),
         ("coordination.k8s.io", "Lease") => vec![name(), text(&["spec", "holderIdentity"]), age()],
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => binding(object, now),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => definition(object),
         _ => vec![name(), created(object)],
     }
+}
+
+fn definition(object: &Value) -> Vec<Value> {
+    let text = |path: &[&str]| Value::from(object.str_at(path));
+    let list = |path: &[&str]| object.at(path).and_then(Value::as_array).unwrap_or_default();
+    let is = |version: &Value, field: &str| version.get(field).and_then(Value::as_bool) == Some(true);
+    let mut versions: Vec<String> = list(&["spec", "versions"])
+        .iter()
+        .filter(|version| is(version, "served"))
+        .map(|version| {
+            let storage = if is(version, "storage") { "(storage)" } else { "" };
+            format!("{}{storage}", version.str_at(&["name"]))
+        })
+        .collect();
+    versions.sort();
+    let short: Vec<&str> = list(&["spec", "names", "shortNames"]).iter().filter_map(Value::as_str).collect();
+    let established = list(&["status", "conditions"]).iter().any(|condition| {
+        condition.str_at(&["type"]) == "Established" && condition.str_at(&["status"]) == "True"
+    });
+    vec![
+        Value::from(object.name()),
+        text(&["spec", "scope"]),
+        Value::from(versions.join(",")),
+        created(object),
+        text(&["spec", "group"]),
+        text(&["spec", "names", "kind"]),
+        Value::from(short.join(",")),
+        Value::from(established),
+    ]
 }
 
 /// Time since creation; `<unknown>` for an object without that time.

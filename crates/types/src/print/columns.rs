@@ -86,7 +86,17 @@ const BINDING: &[Text] = &[
     ("Groups", "string", "Groups that have the role", 1),
     ("ServiceAccounts", "string", "Service accounts that have the role", 1),
 ];
-/// Kinds without columns of their own: roles, definitions of custom resources and all others.
+const DEFINITION: &[Text] = &[
+    NAME,
+    ("Scope", "string", "Namespaced or Cluster", 0),
+    ("Versions", "string", "Versions that are served, by name", 0),
+    ("Created At", "date", "When the object was created", 0),
+    ("Group", "string", "Group of the resource", 1),
+    ("Kind", "string", "Kind of the objects", 1),
+    ("ShortNames", "string", "Short names of the resource", 1),
+    ("Established", "boolean", "Whether the resource is served", 1),
+];
+/// Kinds without columns of their own: roles and all others.
 const OTHER: &[Text] = &[NAME, ("Created At", "date", "When the object was created", 0)];
 
 fn texts(group: &str, kind: &str) -> &'static [Text] {
@@ -100,6 +110,7 @@ fn texts(group: &str, kind: &str) -> &'static [Text] {
         ("" | "events.k8s.io", "Event") => EVENT,
         ("coordination.k8s.io", "Lease") => LEASE,
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => BINDING,
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => DEFINITION,
         _ => OTHER,
     }
 }

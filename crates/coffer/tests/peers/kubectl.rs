@@ -1,10 +1,225 @@
-//! kubectl against the built binary.
+//! kubectl's whole conversation with a server, word by word.
+//!
+//! A transcript is a file of commands and of what the stock kube-apiserver made kubectl answer, with
+//! what differs from run to run masked. Both servers must reproduce it. With `COFFER_TRANSCRIPTS=write`
+//! the files are written anew, always from the stock server.
+//!
+//! `$ ` begins a command for `sh`, `> ` continues it, `## ` is a remark; `! ` is standard error and
+//! `[exit N]` an exit code other than 0. Each transcript has a namespace of its own, named like the file.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use coffer_sim::peers::{ApiserverOptions, Etcd, KubeApiserver, program};
+use regex::Regex;
 
 use crate::support::Coffer;
 
+/// How long one command may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// First lines of commands whose answers differ, each with the reason.
+const DIFFERENCES: &[(&str, &str)] = &[
+    (r#"kubectl patch secret db -p '{"data":{"password":"not base64!"}}'"#, "never print secret bytes"),
+    (
+        r#"kubectl run sleeper --image=busybox --dry-run=server -o yaml --overrides='{"spec":{"automountServiceAccountToken":false}}'"#,
+        "no priorities and default tolerations; the ServiceAccount admission is on",
+    ),
+    (r#"kubectl patch widget one -p '{"spec":{"note":"hello"}}'"#, "no server-side apply to offer"),
+    ("kubectl scale widget one --replicas=4", "custom resources have no scale"),
+    ("kubectl get widget one -o jsonpath='{.spec} {.status}'", "custom resources have no scale"),
+    ("kubectl explain secret", SCHEMAS),
+    ("kubectl explain secret.data", SCHEMAS),
+    ("kubectl explain secret.metadata.labels", SCHEMAS),
+    ("kubectl explain serviceaccount.secrets --recursive", SCHEMAS),
+    ("kubectl explain secret.nothing", SCHEMAS),
+    ("kubectl describe namespace read", "no quotas and limit ranges to describe"),
+];
+
+const SCHEMAS: &str = "the OpenAPI documents have operations but no schemas";
+
 #[test]
-fn kubectl_sees_the_namespaces() {
-    let coffer = Coffer::start();
-    let output = coffer.kubectl().ok(&["get", "namespaces", "-o", "name"]);
-    assert!(output.contains("namespace/kube-system\n"), "{output}");
+fn kubectl_says_the_same_as_with_kube_apiserver() {
+    let etcd = Etcd::start();
+    let (stock, coffer) = std::thread::scope(|threads| {
+        let stock = threads.spawn(|| KubeApiserver::start(&etcd, &ApiserverOptions::default()));
+        let coffer = threads.spawn(Coffer::start);
+        (stock.join().expect("kube-apiserver"), coffer.join().expect("coffer"))
+    });
+    let files = transcripts();
+    let (from_stock, from_coffer) = std::thread::scope(|threads| {
+        let stock = threads.spawn(|| play_all(&files, stock.kubeconfig()));
+        let coffer = threads.spawn(|| play_all(&files, &coffer.kubeconfig()));
+        (stock.join().expect("played"), coffer.join().expect("played"))
+    });
+    let mut differences = String::new();
+    for (index, file) in files.iter().enumerate() {
+        if std::env::var("COFFER_TRANSCRIPTS").is_ok_and(|value| value == "write") {
+            std::fs::write(file, &from_stock[index]).expect("written");
+        }
+        let expected = std::fs::read_to_string(file).expect("a transcript");
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        differences += &difference(&format!("{name}, kube-apiserver"), &expected, &from_stock[index], &[]);
+        differences += &difference(&format!("{name}, coffer"), &expected, &from_coffer[index], DIFFERENCES);
+    }
+    assert!(differences.is_empty(), "\n{differences}");
+}
+
+fn transcripts() -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/transcripts");
+    let entries = std::fs::read_dir(directory).expect("the transcripts");
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    assert!(!files.is_empty(), "there are transcripts");
+    files
+}
+
+fn play_all(files: &[PathBuf], kubeconfig: &Path) -> Vec<String> {
+    let masks = masks();
+    files.iter().map(|file| play(file, kubeconfig, &masks)).collect()
+}
+
+/// Types the commands of one transcript and writes down what came.
+fn play(file: &Path, kubeconfig: &Path, masks: &[(Regex, &str)]) -> String {
+    let directory = tempfile::tempdir().expect("a directory");
+    let namespace = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    std::fs::copy(kubeconfig, directory.path().join("config")).expect("a kubeconfig");
+    let shell = Shell { directory: directory.path() };
+    let setup = format!(
+        "kubectl config set-context --current --namespace={namespace} && kubectl create namespace {namespace}"
+    );
+    let (_, errors, code) = shell.run(&setup);
+    assert_eq!(code, 0, "{errors}");
+
+    let text = std::fs::read_to_string(file).expect("a transcript");
+    let mut written = String::new();
+    for step in steps(&text) {
+        written += &step;
+        written.push('\n');
+        let Some(command) = step.strip_prefix("$ ") else { continue };
+        let (output, errors, code) = shell.run(&command.replace("\n> ", "\n"));
+        written += &ended(mask(&output, masks));
+        for line in mask(&errors, masks).lines() {
+            written += &format!("! {line}\n");
+        }
+        if code != 0 {
+            written += &format!("[exit {code}]\n");
+        }
+        written.push('\n');
+    }
+    written.trim_end().to_owned() + "\n"
+}
+
+/// Remarks and commands of a transcript, without the answers.
+fn steps(text: &str) -> Vec<String> {
+    let mut steps: Vec<String> = Vec::new();
+    let mut in_command = false;
+    for line in text.lines() {
+        if line.starts_with("$ ") || line.starts_with("## ") {
+            in_command = line.starts_with("$ ");
+            let blank = if in_command { "" } else { "\n" };
+            steps.push(format!("{line}{blank}"));
+        } else if in_command && line.starts_with("> ") {
+            let last = steps.last_mut().expect("a command is continued");
+            last.push('\n');
+            last.push_str(line);
+        } else {
+            in_command = false;
+        }
+    }
+    steps
+}
+
+/// `sh` in a directory of its own, with the peers' programs first on the path.
+struct Shell<'a> {
+    directory: &'a Path,
+}
+
+impl Shell<'_> {
+    fn run(&self, command: &str) -> (String, String, i32) {
+        let programs = program("kubectl").parent().expect("a directory").to_owned();
+        let path = std::env::var("PATH").expect("PATH is set");
+        let file = |name: &str| self.directory.join(name);
+        let create = |name: &str| std::fs::File::create(file(name)).expect("a file");
+        // Files instead of pipes: a command that is left in the background does not hold the test up.
+        let mut child = Command::new("sh")
+            .args(["-c", command])
+            .current_dir(self.directory)
+            .env("PATH", format!("{}:{path}", programs.display()))
+            .env("HOME", self.directory)
+            .env("TMPDIR", self.directory)
+            .env("KUBECONFIG", file("config"))
+            .stdin(Stdio::null())
+            .stdout(create(".stdout"))
+            .stderr(create(".stderr"))
+            .spawn()
+            .expect("a shell");
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().expect("the child can be asked") {
+                break status;
+            }
+            if started.elapsed() > PATIENCE {
+                child.kill().expect("the child can be ended");
+                break child.wait().expect("the child has ended");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let read =
+            |name: &str| String::from_utf8_lossy(&std::fs::read(file(name)).expect("a file")).into_owned();
+        (read(".stdout"), read(".stderr"), status.code().unwrap_or(-1))
+    }
+}
+
+/// What differs from run to run, and what is written in its place.
+fn masks() -> Vec<(Regex, &'static str)> {
+    [
+        (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
+        (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
+        (r#"((resourceVersion|Resource Version)"?: +"?)\d+"#, "${1}VERSION"),
+        (r"(Creation Timestamp: +)\S+", "${1}TIME"),
+        (r"(?m)(^| )\d+m?s( |$)", "${1}AGE${2}"),
+        (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "TOKEN"),
+        (r"X509SHA256=[0-9a-f]+", "X509SHA256=HASH"),
+        (r"127\.0\.0\.1:\d+", "SERVER"),
+        // Names that the server or kubectl makes up.
+        (r"(-edit-|gen-)[a-z0-9]+", "${1}RANDOM"),
+    ]
+    .into_iter()
+    .map(|(pattern, replacement)| (Regex::new(pattern).expect("a pattern"), replacement))
+    .collect()
+}
+
+fn mask(text: &str, masks: &[(Regex, &str)]) -> String {
+    masks.iter().fold(text.to_owned(), |text, (pattern, replacement)| {
+        pattern.replace_all(&text, *replacement).into_owned()
+    })
+}
+
+/// The text with an end of line, when there is text.
+fn ended(mut text: String) -> String {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+/// The commands whose answers are not the expected ones, with both; and those of `known` that are.
+fn difference(title: &str, expected: &str, found: &str, known: &[(&str, &str)]) -> String {
+    let answers =
+        |text: &str| -> Vec<String> { text.split("\n$ ").map(|part| part.trim_end().to_owned()).collect() };
+    let (expected, found) = (answers(expected), answers(found));
+    let mut text = String::new();
+    for (index, found) in found.iter().enumerate() {
+        let expected = expected.get(index).map_or("", String::as_str);
+        let command = found.lines().next().unwrap_or_default();
+        let reason = known.iter().find(|(named, _)| *named == command).map(|(_, reason)| reason);
+        if let (true, Some(reason)) = (expected == found, reason) {
+            text += &format!("--- {title}: no longer differs ({reason})\n$ {found}\n\n");
+        } else if expected != found && reason.is_none() {
+            text += &format!("--- {title}: expected\n$ {expected}\n+++ found\n$ {found}\n\n");
+        }
+    }
+    text
 }

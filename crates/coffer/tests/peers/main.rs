@@ -3,4 +3,5 @@
 //! They come from the cache that `cargo xtask peers` fills; a missing one is a failure, never a skip.
 
 mod kubectl;
+mod requests;
 mod support;

@@ -74,6 +74,18 @@ impl Coffer {
     }
 }
 
+impl Drop for Coffer {
+    fn drop(&mut self) {
+        self.process.terminate();
+        // A node that may mount leaves its tmpfs mounted, as kubelet does; the directory goes now.
+        let node = self.directory.path().join("data/node");
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        if mounts.lines().any(|line| line.split(' ').nth(1) == node.to_str()) {
+            let _ = Command::new("umount").arg(&node).status();
+        }
+    }
+}
+
 fn launch(directory: &Path, arguments: &[&str]) -> Process {
     let mut command = coffer();
     command.args(["up", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory.join("data")).args(arguments);

@@ -223,3 +223,21 @@ fn difference(title: &str, expected: &str, found: &str, known: &[(&str, &str)]) 
     }
     text
 }
+
+/// Not in a transcript: beside the stock server runs no controller that would empty the namespace.
+#[test]
+fn a_deleted_namespace_takes_its_content_along() {
+    let coffer = Coffer::start();
+    let kubectl = coffer.kubectl();
+    kubectl.ok(&["create", "namespace", "gone"]);
+    kubectl.ok(&["create", "secret", "generic", "db", "-n", "gone", "--from-literal=a=b"]);
+    kubectl.ok(&["create", "configmap", "settings", "-n", "gone", "--from-literal=a=b"]);
+    // kubectl waits until it is away.
+    let deleted = kubectl.ok(&["delete", "namespace", "gone", "--timeout=60s"]);
+    assert_eq!(deleted, "namespace \"gone\" deleted\n");
+    let missing = kubectl.run(&["get", "namespace", "gone"]);
+    assert_eq!(missing.stderr, "Error from server (NotFound): namespaces \"gone\" not found\n");
+    kubectl.ok(&["create", "namespace", "gone"]);
+    let left = kubectl.ok(&["get", "secrets", "-n", "gone", "-o", "name"]);
+    assert_eq!(left, "", "nothing of the old namespace is in the new one");
+}

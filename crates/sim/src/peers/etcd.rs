@@ -39,6 +39,11 @@ impl Etcd {
         self.process.id()
     }
 
+    /// The directory that holds its data.
+    pub fn directory(&self) -> &std::path::Path {
+        self.directory.path()
+    }
+
     /// Kills it at once, as a crash would.
     pub fn kill(&mut self) {
         self.process.kill();

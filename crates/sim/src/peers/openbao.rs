@@ -9,7 +9,7 @@ use super::{Answer, Process, free_port, program, request};
 
 /// A running OpenBao with KV version 2 at `secret/`.
 pub struct OpenBao {
-    _process: Process,
+    process: Process,
     _directory: TempDir,
     url: String,
 }
@@ -37,12 +37,27 @@ impl OpenBao {
         process.wait_until(|| {
             request(&url, "GET", "/v1/sys/health", &[], "").is_some_and(|answer| answer.status == 200)
         });
-        Self { _process: process, _directory: directory, url }
+        Self { process, _directory: directory, url }
     }
 
     /// Its address.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Kills it at once: nobody answers from then on.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// A new token with all rights, with the text that the caller wants.
+    ///
+    /// # Panics
+    /// When the server refuses.
+    pub fn token(&self, id: &str) {
+        let wanted = json!({"id": id, "policies": ["root"]});
+        let answer = self.call("POST", "/v1/auth/token/create", &wanted);
+        assert_eq!(answer.status, 200, "{}", answer.body);
     }
 
     /// Writes a new version of `secret/PATH`.

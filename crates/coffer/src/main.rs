@@ -14,6 +14,9 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use cli::Cli;
 use exit::Failure;
@@ -46,7 +49,16 @@ fn start_logging(verbose: u8) {
         // Libraries below log request paths and the like: only when asked for module by module.
         tracing_subscriber::EnvFilter::new(format!("warn,{}", own_crates(level)))
     });
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    let bodies = tracing_subscriber::filter::filter_fn(|metadata| !prints_bodies(metadata.target()));
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
+    tracing_subscriber::registry().with(lines.with_filter(filter).with_filter(bodies)).init();
+}
+
+/// Whether a library's module is known to print what it sends or receives. Such a module is
+/// silent at every level, whatever `COFFER_LOG` says: a body may be a Secret.
+fn prints_bodies(target: &str) -> bool {
+    // The HTTP client of Kubernetes prints a whole answer that it cannot decode as a warning.
+    target.starts_with("kube_client")
 }
 
 fn own_crates(level: &str) -> String {

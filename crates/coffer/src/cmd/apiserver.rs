@@ -30,8 +30,8 @@ pub(crate) async fn run(flags: &Apiserver) -> Result<Exit, Failure> {
     let security = security(flags)?;
     let certificate = certificate::from_pem(
         "--tls-cert-file, --tls-private-key-file",
-        &store::read(&flags.tls_cert_file)?,
-        &SecretBytes::new(store::read(&flags.tls_private_key_file)?),
+        &store::read("--tls-cert-file", &flags.tls_cert_file)?,
+        &SecretBytes::new(store::read("--tls-private-key-file", &flags.tls_private_key_file)?),
     )?;
     let transformers = match &flags.encryption_provider_config {
         Some(file) => store::transformers(file, &random)?,
@@ -69,11 +69,14 @@ pub(crate) async fn run(flags: &Apiserver) -> Result<Exit, Failure> {
 }
 
 fn security(flags: &Apiserver) -> Result<SecurityConfig, Failure> {
-    let client_ca = flags.client_ca_file.as_deref().map(store::read).transpose()?;
+    let client_ca =
+        flags.client_ca_file.as_deref().map(|file| store::read("--client-ca-file", file)).transpose()?;
     let token_file = match &flags.token_auth_file {
         Some(file) => {
-            let text = String::from_utf8(store::read(file)?)
-                .map_err(|_| Failure::problem(format!("{} is not text", file.display())))?;
+            let text = String::from_utf8(store::read("--token-auth-file", file)?).map_err(|_| {
+                Failure::problem(format!("{} is not text", file.display()))
+                    .next("its lines must be: token,user,uid,\"group,group\"")
+            })?;
             Some((file.display().to_string(), text))
         }
         None => None,
@@ -82,7 +85,7 @@ fn security(flags: &Apiserver) -> Result<SecurityConfig, Failure> {
     // Clients inside verify the server with the CA of its certificate; without one that is the certificate itself.
     let root_ca = match &client_ca {
         Some(ca) => ca.clone(),
-        None => store::read(&flags.tls_cert_file)?,
+        None => store::read("--tls-cert-file", &flags.tls_cert_file)?,
     };
     Ok(SecurityConfig {
         client_ca,
@@ -91,14 +94,19 @@ fn security(flags: &Apiserver) -> Result<SecurityConfig, Failure> {
         anonymous: true,
         issuers: flags.service_account_issuer.clone(),
         api_audiences: Vec::new(),
-        signing_key: store::read(&flags.service_account_signing_key_file)?,
+        signing_key: store::read(
+            "--service-account-signing-key-file",
+            &flags.service_account_signing_key_file,
+        )?,
         verification_keys: flags
             .service_account_key_file
             .iter()
-            .map(|file| store::read(file))
+            .map(|file| store::read("--service-account-key-file", file))
             .collect::<Result<_, _>>()?,
         extend_expiration: true,
-        modes: modes.collect::<Result<_, _>>().map_err(Failure::usage)?,
+        modes: modes
+            .collect::<Result<_, _>>()
+            .map_err(|error| Failure::usage(error).next("write it as: --authorization-mode RBAC"))?,
         external_address: format!("{}:{}", flags.bind_address, flags.secure_port),
         root_ca: String::from_utf8_lossy(&root_ca).into_owned(),
         bind_pods: false,

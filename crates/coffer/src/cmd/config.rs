@@ -1,6 +1,11 @@
 //! `coffer config check FILE…`.
 
 use std::path::Path;
+use std::sync::Arc;
+
+use coffer_config::encryption::{Reload, Transformers, parse};
+use coffer_runtime::random::SystemRandom;
+use coffer_types::SecretBytes;
 
 use crate::cli::ConfigSubcommand;
 use crate::exit::{Exit, Failure};
@@ -28,11 +33,8 @@ fn check(file: &Path) -> Result<(), Failure> {
     let text = std::fs::read(file).map_err(|error| {
         Failure::unreachable(format!("cannot read it: {error}")).next("check the name and its permissions")
     })?;
-    coffer_config::encryption::parse(
-        &file.display().to_string(),
-        &text,
-        coffer_config::encryption::Reload::Never,
-    )
-    .map(drop)
-    .map_err(Failure::problem)
+    let (name, text) = (file.display().to_string(), SecretBytes::new(text));
+    let config = parse(&name, text.expose(), Reload::Never).map_err(Failure::problem)?;
+    // Some rules only show when the parts are put together.
+    Transformers::build(&name, &config, Arc::new(SystemRandom::new())).map(drop).map_err(Failure::problem)
 }

@@ -339,7 +339,8 @@ fn read_token(file: &Path) -> Result<SecretBytes, Failure> {
     let token = SecretBytes::new(text);
     let trimmed = token.expose().trim_ascii();
     if trimmed.is_empty() {
-        return Err(Failure::unreachable(format!("the token file {} is empty", file.display())));
+        return Err(Failure::unreachable(format!("the token file {} is empty", file.display()))
+            .next("write a token that may write secret/coffer-demo/* into it"));
     }
     Ok(SecretBytes::new(trimmed.to_vec()))
 }
@@ -362,7 +363,10 @@ impl Fresh {
         };
         match std::fs::read_dir(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Failure::problem(format!("cannot use {}: {error}", path.display()))),
+            Err(error) => {
+                return Err(Failure::problem(format!("cannot use {}: {error}", path.display()))
+                    .next("name an empty directory, or one that does not exist, with --data-dir"));
+            }
             Ok(mut entries) => {
                 if entries.next().is_some() {
                     return Err(Failure::usage(format!("{} is not empty", path.display())).next(

@@ -3,7 +3,7 @@
 //! Everything secret is a file of mode 0600 in a directory of mode 0700, and is written
 //! beside its place first, synced, and renamed: a crash leaves the old file or the new one.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -15,8 +15,9 @@ use coffer_types::time::Timestamp;
 
 use crate::exit::Failure;
 
-/// Resources that a generated configuration encrypts.
-const ENCRYPTED: [&str; 1] = ["secrets"];
+/// Resources that a generated configuration encrypts. A store of the provider `fake` holds values itself.
+const ENCRYPTED: [&str; 3] =
+    ["secrets", "secretstores.external-secrets.io", "clustersecretstores.external-secrets.io"];
 
 /// The directory.
 pub(crate) struct DataDir {
@@ -28,8 +29,13 @@ impl DataDir {
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.map_err(|error| {
-            Failure::problem(format!("cannot make the data directory {}: {error}", path.display()))
-                .next("give this user write access, or choose another with --data-dir")
+            let next = match error.kind() {
+                ErrorKind::AlreadyExists | ErrorKind::NotADirectory => {
+                    "a file is in the way: choose another directory with --data-dir"
+                }
+                _ => "give this user write access, or choose another with --data-dir",
+            };
+            Failure::problem(format!("cannot make the data directory {}: {error}", path.display())).next(next)
         })?;
         // Absolute, so that the kubeconfig's path works from everywhere.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

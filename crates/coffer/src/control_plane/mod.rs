@@ -14,7 +14,7 @@ use coffer_config::encryption::Transformers;
 use coffer_runtime::metrics::Registry as MetricsRegistry;
 use coffer_server::api::{ApiServer, ApiServerConfig, Foundation};
 use coffer_server::controllers;
-use coffer_server::security::{Security, SecurityConfig};
+use coffer_server::security::{Security, SecurityConfig, SecurityError};
 use coffer_store::Storage;
 use coffer_store::compactor::{Compactor, DEFAULT_INTERVAL};
 use coffer_store::kv::Kv;
@@ -37,6 +37,23 @@ pub(crate) struct ServerOptions {
     pub(crate) security: SecurityConfig,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
+}
+
+/// Says which flag's file to look at; the error itself names what is wrong with it.
+fn refused(error: &SecurityError) -> Failure {
+    let next = match error {
+        SecurityError::ClientCa(_) => "the file of --client-ca-file must hold PEM certificates",
+        SecurityError::ServiceAccountKey(_) => {
+            "--service-account-signing-key-file must hold a private key in PEM, \
+             --service-account-key-file public or private keys"
+        }
+        SecurityError::TokenFile(_) => {
+            "the lines of --token-auth-file must be: token,user,uid,\"group,group\""
+        }
+        SecurityError::NoIssuer => "name one with --service-account-issuer",
+        _ => "",
+    };
+    Failure::problem(error).next(next)
 }
 
 /// A running API server with its controllers.
@@ -67,8 +84,8 @@ impl ControlPlane {
         })
         .map_err(|error| Failure::usage(format!("--etcd-prefix: {error}")))?;
         let objects = foundation.objects();
-        let security =
-            Security::new(security, objects.clone(), clock.clone(), random).map_err(Failure::problem)?;
+        let security = Security::new(security, objects.clone(), clock.clone(), random)
+            .map_err(|error| refused(&error))?;
         let mut policy = policy::policy(&security);
         policy.routes.push(at_rest::route(kv.clone(), &prefix, transformers));
         policy.health_checks.extend(policy::store_checks(&kv, &clock, &prefix));

@@ -26,15 +26,16 @@ pub(crate) async fn open(
         return Ok(Arc::new(store));
     }
     let mut config = EtcdConfig::new(etcd.etcd_servers.clone(), clock.clone());
-    config.ca = etcd.etcd_cafile.as_deref().map(read).transpose()?;
+    config.ca = etcd.etcd_cafile.as_deref().map(|file| read("--etcd-cafile", file)).transpose()?;
     if let (Some(certificate), Some(key)) = (&etcd.etcd_certfile, &etcd.etcd_keyfile) {
-        config.identity = Some((read(certificate)?, SecretBytes::new(read(key)?)));
+        config.identity =
+            Some((read("--etcd-certfile", certificate)?, SecretBytes::new(read("--etcd-keyfile", key)?)));
     }
     let store = EtcdKv::connect(config).await.map_err(|error| match &error {
         ConnectError::Unreachable(_) => Failure::unreachable(&error).next(
             "start etcd, or name its client URLs with --etcd-servers; without the flag the store is embedded",
         ),
-        _ => Failure::usage(&error),
+        _ => Failure::usage(&error).next("write it as: --etcd-servers http://HOST:2379,https://HOST:2379"),
     })?;
     Ok(Arc::new(store))
 }
@@ -42,18 +43,19 @@ pub(crate) async fn open(
 /// The transformers of a configuration file.
 pub(crate) fn transformers(file: &Path, random: &Arc<dyn Random>) -> Result<Transformers, Failure> {
     let name = file.display().to_string();
-    let text = SecretBytes::new(read(file)?);
+    let text = SecretBytes::new(read("--encryption-provider-config", file)?);
     let config = encryption::parse(&name, text.expose(), Reload::Never).map_err(|error| {
         Failure::problem(format!("{name}: {error}")).next("check it with: coffer config check FILE")
     })?;
-    Transformers::build(&name, &config, random.clone())
-        .map_err(|error| Failure::problem(format!("{name}: {error}")))
+    Transformers::build(&name, &config, random.clone()).map_err(|error| {
+        Failure::problem(format!("{name}: {error}")).next("check it with: coffer config check FILE")
+    })
 }
 
-/// A file that a flag names.
-pub(crate) fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+/// A file that `flag` names.
+pub(crate) fn read(flag: &str, file: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(file).map_err(|error| {
         Failure::unreachable(format!("cannot read {}: {error}", file.display()))
-            .next("check the name and its permissions")
+            .next(format!("name a file that is there and that this user may read with {flag}"))
     })
 }

@@ -29,10 +29,6 @@ const DIFFERENCES: &[(&str, &str)] = &[
     (r#"kubectl patch widget one -p '{"spec":{"note":"hello"}}'"#, "no server-side apply to offer"),
     ("kubectl scale widget one --replicas=4", "custom resources have no scale"),
     ("kubectl get widget one -o jsonpath='{.spec} {.status}'", "custom resources have no scale"),
-    ("kubectl explain secret", SCHEMAS),
-    ("kubectl explain secret.data", SCHEMAS),
-    ("kubectl explain secret.metadata.labels", SCHEMAS),
-    ("kubectl explain serviceaccount.secrets --recursive", SCHEMAS),
     ("kubectl explain secret.nothing", SCHEMAS),
     ("kubectl describe namespace read", "no quotas and limit ranges to describe"),
 ];

@@ -109,7 +109,7 @@ impl Mark {
 /// Whether a path is on a tmpfs.
 pub(crate) fn on_tmpfs(path: &Path) -> bool {
     const TMPFS_MAGIC: i64 = 0x0102_1994;
-    rustix::fs::statfs(path).is_ok_and(|found| i64::from(found.f_type) == TMPFS_MAGIC)
+    rustix::fs::statfs(path).is_ok_and(|found| found.f_type == TMPFS_MAGIC)
 }
 
 /// Where `part` begins in `bytes`.

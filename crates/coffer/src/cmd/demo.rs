@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 
 use super::up::{Chain, ChainOptions};
 use crate::cli::{Demo, EtcdFlags, Global};
-use crate::control_plane::data_dir::DataDir;
 use crate::exit::{Exit, Failure};
 use crate::print::Paint;
 use crate::trace::{gather, table};
@@ -63,11 +62,9 @@ pub(crate) async fn run(global: &Global, flags: &Demo) -> Result<Exit, Failure> 
         show.line("coffer trace secret/db")?;
         signals::asked_to_end().await;
     }
-    chain.stop().await;
-    // The show is over: nothing secret stays in memory, and a directory of ours goes.
-    super::node::clear(NODE, &DataDir::open(&fresh.path)?.node())?;
+    let stopped = chain.stop().await;
     fresh.remove();
-    outcome.map(|()| Exit::Done)
+    outcome.and(stopped).map(|()| Exit::Done)
 }
 
 /// The steps. Each ends with something that was seen, not assumed.

@@ -44,8 +44,8 @@ pub(crate) async fn run(flags: &Up) -> Result<Exit, Failure> {
         () = signals::asked_to_end() => Ok(Exit::Done),
         failure = chain.part_ended() => Err(failure),
     };
-    chain.stop().await;
-    ended
+    let stopped = chain.stop().await;
+    ended.and_then(|exit| stopped.map(|()| exit))
 }
 
 /// What the chain is started with.
@@ -63,6 +63,8 @@ pub(crate) struct Chain {
     /// A client that may do anything, without a socket.
     pub(crate) admin: kube::Client,
     control_plane: ControlPlane,
+    node_name: String,
+    node_root: PathBuf,
     parts: JoinSet<Result<(), Failure>>,
     stop: CancellationToken,
 }
@@ -120,12 +122,22 @@ impl Chain {
             random: random.clone(),
         };
         parts.spawn(operator::start(operator, operator::Settings::default(), stop.clone()));
-        let node = node::config(client(node_user(&options.node_name)), options.node_name, data.node());
+        let node_client = client(node_user(&options.node_name));
+        let node = node::config(node_client, options.node_name.clone(), data.node());
         let node_stop = stop.clone();
         parts.spawn(
             async move { coffer_node::run(node, node_stop).await.map_err(|error| node::failure(&error)) },
         );
-        Ok(Self { address, kubeconfig, admin: client(admin()), control_plane, parts, stop })
+        Ok(Self {
+            address,
+            kubeconfig,
+            admin: client(admin()),
+            control_plane,
+            node_name: options.node_name,
+            node_root: data.node(),
+            parts,
+            stop,
+        })
     }
 
     /// Completes when a part ended by itself, with why.
@@ -137,11 +149,13 @@ impl Chain {
         }
     }
 
-    /// Ends the parts, the clients before the server.
-    pub(crate) async fn stop(mut self) {
+    /// Ends the parts, the clients before the server, and takes the volumes out of memory: no container
+    /// holds them, nobody would keep them current, and the directory could not be removed.
+    pub(crate) async fn stop(mut self) -> Result<(), Failure> {
         self.stop.cancel();
         self.control_plane.stop().await;
         while self.parts.join_next().await.is_some() {}
+        node::clear(&self.node_name, &self.node_root)
     }
 }
 

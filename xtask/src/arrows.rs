@@ -74,7 +74,10 @@ const IMPURE: &[&str] = &[
 
 /// Words in library code, outside of tests, and where they are allowed.
 const HABITS: &[(&str, &[&str], &str)] = &[
-    ("std::env::", &["coffer"], "only the binary reads the environment"),
+    ("env::var", &["coffer"], "only the binary reads the environment"),
+    ("env::args", &["coffer"], "only the binary reads arguments"),
+    ("env::current_dir", &["coffer"], "only the binary reads the environment"),
+    ("env::temp_dir", &["coffer"], "only the binary reads the environment"),
     ("std::process::exit", &["coffer"], "only the binary exits"),
     ("Instant::now", &["runtime"], "time comes in through Clock"),
     ("SystemTime::now", &["runtime"], "time comes in through Clock"),

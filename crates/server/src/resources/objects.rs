@@ -1,6 +1,6 @@
 //! Stored objects as the server's own parts reach them.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,6 +13,8 @@ use futures::stream::BoxStream;
 use futures::{StreamExt as _, stream};
 
 use super::Resource;
+use tokio::sync::SetOnce;
+
 use crate::api::Server;
 use crate::handlers::options::{DeleteOptions, WriteOptions};
 use crate::handlers::update::Change as Write;
@@ -29,7 +31,7 @@ const MANAGER: &str = "kube-apiserver";
 const RESTART_PAUSE: Duration = Duration::from_millis(200);
 
 /// [`Objects`] over the served resources; usable once the server exists.
-pub(crate) struct StoredObjects(Arc<OnceLock<Arc<Server>>>);
+pub(crate) struct StoredObjects(Arc<SetOnce<Arc<Server>>>);
 
 /// Everything.
 struct All;
@@ -46,7 +48,7 @@ impl Predicate for All {
 
 impl StoredObjects {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(OnceLock::new()))
+        Self(Arc::new(SetOnce::new()))
     }
 
     /// Gives access to the server, once.
@@ -233,7 +235,7 @@ fn everything(namespace: &str, at: ReadAt) -> ListRequest {
 
 /// A watch that starts over whenever it breaks.
 struct Watching {
-    server: Arc<OnceLock<Arc<Server>>>,
+    server: Arc<SetOnce<Arc<Server>>>,
     resource: GroupResource,
     open: Option<(Arc<Resource>, coffer_store::registry::EventStream)>,
 }
@@ -241,12 +243,8 @@ struct Watching {
 impl Watching {
     async fn next(&mut self) -> Option<Change> {
         loop {
-            // Before the server exists there is nothing to watch, and nobody has a clock yet.
-            let Some(server) = self.server.get().cloned() else {
-                tokio::task::yield_now().await;
-                tokio::time::sleep(RESTART_PAUSE).await;
-                continue;
-            };
+            // Before the server exists there is nothing to watch.
+            let server = self.server.wait().await.clone();
             if server.stop.is_cancelled() {
                 return None;
             }

@@ -77,6 +77,32 @@ pub async fn stored_copy(
     }))
 }
 
+/// How many stored copies are tried before it is said that no key opens them.
+const TRIED: i64 = 100;
+
+/// The key of a stored copy, when there are copies of the resource and none of those tried is
+/// readable: the keys are not the ones that wrote them. One that opens is enough, since a
+/// single damaged copy must not keep all the others from being served.
+///
+/// # Errors
+/// When the names cannot be a key, or the store does not answer.
+pub async fn foreign_copy(
+    kv: &dyn Kv,
+    transformers: &Transformers,
+    prefix: &str,
+    resource: &str,
+) -> Result<Option<String>, AtRestError> {
+    let range = KeySpace::new(prefix, "", resource, Origin::BuiltIn, true)?.range("")?;
+    let request =
+        RangeRequest { start: range.start, end: range.end, limit: TRIED, ..RangeRequest::default() };
+    let found = kv.range(request).await?;
+    let transformer = transformers.transformer_for("", resource);
+    if found.items.iter().any(|item| transformer.from_storage(&item.value, &item.key).is_ok()) {
+        return Ok(None);
+    }
+    Ok(found.items.first().map(|item| String::from_utf8_lossy(&item.key).into_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -146,5 +172,39 @@ mod tests {
         check(&one, &format!("{{{}}}", gcm("one", 9)), ("aesgcm", "one", false, true)).await;
         check("{identity: {}}", "{identity: {}}", ("identity", "", true, false)).await;
         check("{identity: {}}", &format!("{one}, {{identity: {{}}}}"), ("identity", "", true, true)).await;
+    }
+
+    /// Field case K27: other keys than those that wrote the data are noticed before a write.
+    #[tokio::test]
+    async fn k27_copies_that_no_key_opens_are_foreign() {
+        let store = Embedded::in_memory(EmbeddedOptions::new(Arc::new(SimClock::new(
+            coffer_types::time::Timestamp::UNIX_EPOCH,
+        ))))
+        .await
+        .expect("a store");
+        let (one, two) = (format!("{{{}}}", gcm("one", 1)), format!("{{{}}}", gcm("one", 2)));
+        let check = async |reader: &str, expected: Option<&str>| {
+            let found = foreign_copy(&store, &transformers(reader), "/registry", "secrets").await;
+            assert_eq!(found.expect("an answer").as_deref(), expected);
+        };
+        let put = async |writer: &str, key: &'static str| {
+            let value = transformers(writer)
+                .transformer_for("", "secrets")
+                .to_storage(b"k8s\0plain", key.as_bytes())
+                .expect("encrypted");
+            let put = Op::Put { key: key.into(), value: SharedValue(value.into()), lease: 0 };
+            let txn = Txn { compare: vec![], success: vec![put], failure: vec![] };
+            assert!(store.txn(txn).await.expect("written").succeeded);
+        };
+        check(&one, None).await;
+        put(&one, KEY).await;
+        check(&one, None).await;
+        check(&format!("{two}, {one}"), None).await;
+        check(&two, Some(KEY)).await;
+        check("{identity: {}}", Some(KEY)).await;
+        // One damaged copy among good ones is no reason to stay away.
+        put(&two, "/registry/secrets/ns/another").await;
+        check(&one, None).await;
+        check(&two, None).await;
     }
 }

@@ -13,7 +13,7 @@ use coffer_types::SecretBytes;
 use coffer_types::time::Timestamp;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose, SanType,
+    KeyPair, KeyUsagePurpose, PublicKeyData as _, SanType,
 };
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
@@ -219,7 +219,21 @@ fn needs_renewal(
     let certificate = Certificate::read(files, &format!("{name}.crt"))?;
     let left = certificate.not_after.saturating_sub(now.as_second());
     let near_its_end = left < i64::try_from(RENEW_BEFORE.as_secs()).unwrap_or(i64::MAX);
-    Ok(near_its_end || certificate.authority_key != ca.certificate.subject_key || !fits(&certificate))
+    // The clock was ahead when it was made.
+    let not_yet = now.as_second() < certificate.not_before;
+    // A crash between the two files of a renewal leaves the new one beside the old one.
+    let halves = !certificate.belongs_to(&key_pair(files, &format!("{name}.key"))?);
+    let stranger = certificate.authority_key != ca.certificate.subject_key;
+    Ok(near_its_end || not_yet || halves || stranger || !fits(&certificate))
+}
+
+fn text<'a>(files: &'a Files, file: &str) -> Result<&'a str, PkiError> {
+    let pem = files.get(file).map(SecretBytes::expose).unwrap_or_default();
+    std::str::from_utf8(pem).map_err(|error| unreadable(file, error))
+}
+
+fn key_pair(files: &Files, file: &str) -> Result<KeyPair, PkiError> {
+    KeyPair::from_pem(text(files, file)?).map_err(|error| unreadable(file, error))
 }
 
 fn unreadable(file: &str, why: impl ToString) -> PkiError {
@@ -228,7 +242,9 @@ fn unreadable(file: &str, why: impl ToString) -> PkiError {
 
 /// What is looked at in a certificate.
 struct Certificate {
+    not_before: i64,
     not_after: i64,
+    public_key: Vec<u8>,
     authority_key: Option<Vec<u8>>,
     subject_key: Option<Vec<u8>>,
     names: Vec<String>,
@@ -247,7 +263,9 @@ impl Certificate {
             .flatten()
             .map(|extension| &extension.value.general_names);
         let mut read = Self {
+            not_before: certificate.validity().not_before.timestamp(),
             not_after: certificate.validity().not_after.timestamp(),
+            public_key: certificate.public_key().raw.to_vec(),
             authority_key: None,
             subject_key: None,
             names: alternatives.into_iter().flatten().filter_map(shown_name).collect(),
@@ -277,6 +295,10 @@ impl Certificate {
             }
         }
         Ok(read)
+    }
+
+    fn belongs_to(&self, key: &KeyPair) -> bool {
+        self.public_key == key.subject_public_key_info()
     }
 
     fn has_name(&self, name: &SanType) -> bool {
@@ -315,14 +337,13 @@ struct Authority {
 
 impl Authority {
     fn read(files: &Files) -> Result<Self, PkiError> {
-        let text = |file: &str| {
-            let pem = files.get(file).map(SecretBytes::expose).unwrap_or_default();
-            std::str::from_utf8(pem).map_err(|error| unreadable(file, error))
-        };
-        let key = KeyPair::from_pem(text("ca.key")?).map_err(|error| unreadable("ca.key", error))?;
+        let key = key_pair(files, "ca.key")?;
         let certificate = Certificate::read(files, "ca.crt")?;
-        let issuer =
-            Issuer::from_ca_cert_pem(text("ca.crt")?, key).map_err(|error| unreadable("ca.crt", error))?;
+        if !certificate.belongs_to(&key) {
+            return Err(unreadable("ca.key", "it is the key of another certificate than ca.crt"));
+        }
+        let issuer = Issuer::from_ca_cert_pem(text(files, "ca.crt")?, key)
+            .map_err(|error| unreadable("ca.crt", error))?;
         Ok(Self { issuer, certificate })
     }
 
@@ -484,6 +505,38 @@ mod tests {
             error,
             "ca.key is missing although ca.crt is there; restore it, or remove ca.crt to have both made anew"
         );
+    }
+
+    /// What a crash between the two files of a pair leaves, and what somebody's hand does.
+    #[test]
+    fn a_key_beside_another_ones_certificate_is_noticed() {
+        let (mut files, mut other) = (Files::new(), Files::new());
+        let wanted = wanted(&[], &[Client::admin()]);
+        complete(&mut files, &wanted, at(0)).expect("made");
+        complete(&mut other, &wanted, at(0)).expect("made");
+        for pair in ["server", "admin"] {
+            for ending in ["crt", "key"] {
+                let file = format!("{pair}.{ending}");
+                files.insert(file.clone(), other[&file].clone());
+                let written = complete(&mut files, &wanted, at(0)).expect("made anew");
+                assert_eq!(written, [format!("{pair}.crt"), format!("{pair}.key")], "{file}");
+                assert!(complete(&mut files, &wanted, at(0)).expect("whole").is_empty(), "{file}");
+            }
+        }
+        files.insert("ca.key".to_owned(), other["ca.key"].clone());
+        assert_eq!(
+            complete(&mut files, &wanted, at(0)).expect_err("another CA's key").to_string(),
+            "ca.key: it is the key of another certificate than ca.crt; restore it, or remove it to have a new one made"
+        );
+    }
+
+    #[test]
+    fn certificates_from_the_future_are_renewed() {
+        let mut files = Files::new();
+        let wanted = wanted(&[], &[Client::admin()]);
+        complete(&mut files, &wanted, at(100)).expect("made");
+        let written = complete(&mut files, &wanted, at(0)).expect("made anew");
+        assert_eq!(written, ["server.crt", "server.key", "admin.crt", "admin.key"]);
     }
 
     #[test]

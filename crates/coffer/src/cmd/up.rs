@@ -79,6 +79,9 @@ impl Chain {
         let address = listener.local_addr().map_err(Failure::problem)?;
         data.ensure_encryption(&*random)?;
         let kv = store::open(&options.etcd, &data.store(), &clock).await?;
+        let transformers = store::transformers(&data.encryption(), &random)?;
+        store::refuse_foreign_secrets(&*kv, &transformers, &options.etcd.etcd_prefix, &data.encryption())
+            .await?;
         let files = data.pki(clock.now(), vec![address.ip().to_string()])?;
         let kubeconfig = data.write_kubeconfig(&files, address)?;
         let file = |name: &str| {
@@ -88,7 +91,7 @@ impl Chain {
         let control_plane = ControlPlane::start(ServerOptions {
             kv,
             prefix: options.etcd.etcd_prefix.clone(),
-            transformers: store::transformers(&data.encryption(), &random)?,
+            transformers,
             security: SecurityConfig {
                 client_ca: Some(ca.expose().to_vec()),
                 token_file: None,

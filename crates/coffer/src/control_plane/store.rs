@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coffer_config::encryption::{self, Reload, Transformers};
+use coffer_keys::at_rest::{AtRestError, foreign_copy};
 use coffer_store::embedded::{Embedded, EmbeddedOptions};
 use coffer_store::etcd::{ConnectError, EtcdConfig, EtcdKv};
 use coffer_store::kv::Kv;
@@ -50,6 +51,25 @@ pub(crate) fn transformers(file: &Path, random: &Arc<dyn Random>) -> Result<Tran
     Transformers::build(&name, &config, random.clone()).map_err(|error| {
         Failure::problem(format!("{name}: {error}")).next("check it with: coffer config check FILE")
     })
+}
+
+/// Stops before anything is written under keys that do not open what is stored.
+pub(crate) async fn refuse_foreign_secrets(
+    kv: &dyn Kv,
+    transformers: &Transformers,
+    prefix: &str,
+    file: &Path,
+) -> Result<(), Failure> {
+    match foreign_copy(kv, transformers, prefix, "secrets").await {
+        Ok(None) => Ok(()),
+        Ok(Some(key)) => Err(Failure::problem(format!(
+            "the store holds Secrets that no key of {} opens, {key} for one",
+            file.display()
+        ))
+        .next("restore the keys that they were written under from a backup, or name another store")),
+        Err(AtRestError::Key(error)) => Err(Failure::usage(format!("--etcd-prefix: {error}"))),
+        Err(error @ AtRestError::Store(_)) => Err(Failure::unreachable(error)),
+    }
 }
 
 /// A file that `flag` names.

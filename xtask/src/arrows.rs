@@ -157,9 +157,7 @@ fn habits() -> anyhow::Result<Vec<String>> {
         let source = root().join("crates").join(short).join("src");
         for file in rust_files(&source)? {
             let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-            // Unit tests stand at the end of a file and may do as they like.
-            let code = text.split("#[cfg(test)]\nmod").next().unwrap_or_default();
-            for (index, line) in code.lines().enumerate() {
+            for (index, line) in code(&text).lines().enumerate() {
                 let line = line.split("//").next().unwrap_or_default();
                 let place =
                     || format!("{}:{}", file.strip_prefix(root()).unwrap_or(&file).display(), index + 1);
@@ -179,6 +177,16 @@ fn habits() -> anyhow::Result<Vec<String>> {
     Ok(wrong)
 }
 
+/// The text without its unit tests, which stand at the end of a file and may do as they like.
+/// A declaration, `mod tests;`, says nothing of the lines after it.
+fn code(text: &str) -> &str {
+    const TESTS: &str = "#[cfg(test)]\nmod ";
+    let inline = text.match_indices(TESTS).find(|(start, _)| {
+        text[start + TESTS.len()..].lines().next().is_some_and(|declaration| declaration.ends_with('{'))
+    });
+    inline.map_or(text, |(start, _)| &text[..start])
+}
+
 fn rust_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
@@ -192,4 +200,19 @@ fn rust_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::code;
+
+    #[test]
+    fn only_unit_tests_are_left_out() {
+        let check = |text: &str, expected: &str| assert_eq!(code(text), expected, "{text}");
+        check("fn a() {}\n", "fn a() {}\n");
+        check("fn a() {}\n#[cfg(test)]\nmod tests {\n}\n", "fn a() {}\n");
+        let declared = "#[cfg(test)]\nmod tests;\nfn a() {}\n";
+        check(declared, declared);
+        check(&format!("{declared}#[cfg(test)]\nmod more {{\n}}\n"), declared);
+    }
 }

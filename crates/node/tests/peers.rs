@@ -12,10 +12,29 @@ use coffer_node::{NodeConfig, run};
 use coffer_runtime::clock::SystemClock;
 use coffer_runtime::random::SystemRandom;
 use coffer_sim::peers::{ApiserverOptions, Etcd, KubeApiserver, Kubectl};
+use coffer_types::time::{Clock, Sleep, Timestamp};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio_util::sync::CancellationToken;
 
 const NODE: &str = "n1";
+
+/// Wall time goes on, but nothing that waits for a while ever goes on: whatever happens after the
+/// start happens because of an event.
+struct NoTimers(SystemClock);
+
+impl Clock for NoTimers {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.monotonic()
+    }
+
+    fn sleep(&self, _: Duration) -> Sleep {
+        Box::pin(std::future::pending())
+    }
+}
 
 struct Running {
     stop: CancellationToken,
@@ -41,7 +60,7 @@ async fn start_node(server: &KubeApiserver, root: &Path) -> Running {
         root: root.to_owned(),
         memory_candidates: Vec::new(),
         instance: NODE.to_owned(),
-        clock: Arc::new(SystemClock::new()),
+        clock: Arc::new(NoTimers(SystemClock::new())),
         random: Arc::new(SystemRandom::new()),
         mounter: Arc::new(RealMounter),
         files: Arc::new(RealFiles),
@@ -96,7 +115,7 @@ spec:
 "#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rotation_reaches_the_file_and_stale_environments_are_named() {
+async fn n1_a_rotation_reaches_the_file_by_its_event_and_stale_environments_are_named() {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let etcd = Etcd::start();
     let server = KubeApiserver::start(&etcd, &ApiserverOptions::default());

@@ -75,7 +75,11 @@ pub enum NodeError {
 pub async fn run(config: NodeConfig, stop: CancellationToken) -> Result<(), NodeError> {
     let place = tmpfs::choose(&*config.mounter, &config.root, &config.memory_candidates, &config.instance)?;
     tracing::info!(node = config.node_name, place = place.describe(), "secret volumes are in memory");
-    registration::register(&config).await?;
+    if let Err(error) = registration::register(&config).await {
+        // Nothing was written yet; a mount would only be in the way.
+        let _ = tmpfs::clear(&*config.mounter, &config.root, &config.memory_candidates, &config.instance);
+        return Err(error);
+    }
     let (manager, mut changed) = SecretManager::new(config.client.clone());
     let agent = Agent { manager, place, config, pods: HashMap::new() };
     agent.run(&mut changed, stop).await
@@ -154,13 +158,18 @@ impl Agent {
             self.terminate(&uid, &pod).await;
             return;
         }
-        let state = self.pods.entry(uid.clone()).or_default();
-        let first = state.pod.is_none();
-        let same_spec = state.pod.as_ref().is_some_and(|known| known.spec == pod.spec);
-        state.pod = Some(pod);
-        if first {
-            self.warn_about(&uid).await;
-        }
+        let same_spec = match self.pods.get_mut(&uid) {
+            Some(state) => {
+                let same = state.pod.as_ref().is_some_and(|known| known.spec == pod.spec);
+                state.pod = Some(pod);
+                same
+            }
+            None => {
+                self.pods.insert(uid.clone(), PodState::of(pod));
+                self.warn_about(&uid).await;
+                false
+            }
+        };
         // Our own status writes come back as events: they must not start another round.
         if !same_spec {
             self.sync(&uid).await;

@@ -30,6 +30,8 @@ pub(super) struct PodState {
     pub(super) pod: Option<Pod>,
     /// When to try again what failed for a reason that no watch will tell, in monotonic time.
     pub(super) retry_at: Option<Duration>,
+    /// Until when the first answer about each Secret is waited for quietly (field case N7).
+    quiet_until: Option<Duration>,
     /// Which content each volume holds: volume name → resourceVersion.
     held: BTreeMap<String, String>,
     /// The environment of each container as it was fixed: container name → environment.
@@ -46,6 +48,17 @@ struct Fixed {
     resource_versions: BTreeMap<String, String>,
 }
 
+impl PodState {
+    /// A pod that an earlier life of this node may have served: its containers keep what they were given then.
+    pub(super) fn of(pod: Pod) -> Self {
+        let fixed = earlier_environments(&pod)
+            .into_iter()
+            .map(|(container, resource_versions)| (container, Fixed { environment: None, resource_versions }))
+            .collect();
+        Self { pod: Some(pod), fixed, ..Self::default() }
+    }
+}
+
 impl Agent {
     /// Brings the pod's volumes and report up to date with what the manager knows.
     pub(super) async fn sync(&mut self, uid: &str) {
@@ -59,7 +72,17 @@ impl Agent {
     async fn sync_pod(&self, uid: &str, pod: &Pod, state: &mut PodState) {
         let namespace = pod.metadata.namespace.clone().unwrap_or_default();
         let names = secret_names(pod);
-        self.manager.register(uid, names.iter().map(|name| Key::new(&namespace, name)).collect());
+        let keys: BTreeSet<Key> = names.iter().map(|name| Key::new(&namespace, name)).collect();
+        self.manager.register(uid, keys.clone());
+        let now = self.config.clock.monotonic();
+        if keys.iter().any(|key| matches!(self.manager.get(key), Err(GetError::NotSynced))) {
+            let until = *state.quiet_until.get_or_insert(now + RETRY);
+            if now < until {
+                // Each first answer starts another round.
+                state.retry_at = Some(until);
+                return;
+            }
+        }
         let mut report = Report::default();
         let mut failed = false;
         for (volume, source) in secret_volumes(pod) {
@@ -76,7 +99,7 @@ impl Agent {
             if let Err(error) = &resolved {
                 waiting.insert(container.name.clone(), error.to_string());
             }
-            report.consumers.extend(self.environment_uses(pod, &namespace, &container, resolved.ok(), state));
+            report.consumers.extend(self.environment_uses(&namespace, &container, resolved.ok(), state));
         }
         report.consumers.extend(self.pull_credentials(pod, &namespace));
         report.consumers.sort_by(|a, b| (&a.secret, &a.place).cmp(&(&b.secret, &b.place)));
@@ -171,7 +194,6 @@ impl Agent {
     /// The uses of Secrets by a container's environment, which is fixed when it is first complete.
     fn environment_uses(
         &self,
-        pod: &Pod,
         namespace: &str,
         container: &Container,
         resolved: Option<Environment>,
@@ -189,12 +211,9 @@ impl Agent {
             })
             .collect();
         if let Some(environment) = &resolved {
-            state.fixed.entry(container.name.clone()).or_insert_with(|| {
-                match earlier_report(pod, &container.name) {
-                    // The node was restarted; the container keeps what it was given then.
-                    Some(resource_versions) => Fixed { environment: None, resource_versions },
-                    None => Fixed { environment: Some(environment.clone()), resource_versions: now.clone() },
-                }
+            state.fixed.entry(container.name.clone()).or_insert_with(|| Fixed {
+                environment: Some(environment.clone()),
+                resource_versions: now.clone(),
             });
         }
         let fixed = state.fixed.get_mut(&container.name);
@@ -384,16 +403,19 @@ fn environment_config_maps(container: &Container) -> BTreeSet<String> {
     names.filter(|name| !name.is_empty()).cloned().collect()
 }
 
-/// What an earlier life of this node reported for a container's environment.
-fn earlier_report(pod: &Pod, container: &str) -> Option<BTreeMap<String, String>> {
-    let text = pod.metadata.annotations.as_ref()?.get(ANNOTATION)?;
-    let report: Report = serde_json::from_str(text).ok()?;
-    let uses: BTreeMap<String, String> = report
-        .consumers
-        .into_iter()
-        .filter(|consumer| consumer.kind == ConsumerKind::Environment && consumer.place == container)
-        .filter(|consumer| !consumer.resource_version.is_empty())
-        .map(|consumer| (consumer.secret, consumer.resource_version))
-        .collect();
-    (!uses.is_empty()).then_some(uses)
+/// What an earlier life of this node reported: container → Secret → resourceVersion.
+fn earlier_environments(pod: &Pod) -> BTreeMap<String, BTreeMap<String, String>> {
+    let annotations = pod.metadata.annotations.as_ref();
+    let report: Option<Report> =
+        annotations.and_then(|annotations| serde_json::from_str(annotations.get(ANNOTATION)?).ok());
+    let mut environments: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    for consumer in report.into_iter().flat_map(|report| report.consumers) {
+        if consumer.kind == ConsumerKind::Environment && !consumer.resource_version.is_empty() {
+            environments
+                .entry(consumer.place)
+                .or_default()
+                .insert(consumer.secret, consumer.resource_version);
+        }
+    }
+    environments
 }

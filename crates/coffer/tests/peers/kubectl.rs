@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use coffer_sim::peers::{ApiserverOptions, Etcd, KubeApiserver, program};
+use coffer_sim::peers::{ApiserverOptions, Etcd, KubeApiserver, Pki, program};
 use regex::Regex;
 
 use crate::support::Coffer;
@@ -81,6 +81,11 @@ fn play(file: &Path, kubeconfig: &Path, masks: &[(Regex, &str)]) -> String {
     let directory = tempfile::tempdir().expect("a directory");
     let namespace = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     std::fs::copy(kubeconfig, directory.path().join("config")).expect("a kubeconfig");
+    // A pair for `create secret tls`.
+    let pki = Pki::create(&directory.path().join("pki"));
+    for (made, wanted) in [("apiserver.crt", "tls.crt"), ("apiserver.key", "tls.key")] {
+        std::fs::copy(pki.path(made), directory.path().join(wanted)).expect("a copy");
+    }
     let shell = Shell { directory: directory.path() };
     let setup = format!(
         "kubectl config set-context --current --namespace={namespace} && kubectl create namespace {namespace}"

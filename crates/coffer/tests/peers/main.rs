@@ -2,6 +2,7 @@
 //!
 //! They come from the cache that `cargo xtask peers` fills; a missing one is a failure, never a skip.
 
+mod bootstrap;
 mod canary;
 mod interchange;
 mod kubectl;

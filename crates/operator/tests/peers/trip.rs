@@ -249,8 +249,14 @@ async fn a_mended_credential_is_noticed_at_once() {
     let db = format!("{}#password", world.remote("db"));
     world.create(&EXTERNAL_SECRETS, "a", external_secret("bao", "1h", &[("v", &db)])).await;
     world.ready("a", "False SecretSyncedError could not get secret data from provider").await;
-    let store = world.get(&STORES, "bao").await.unwrap();
-    assert_eq!(crate::world::condition(&store), "False InvalidProviderConfig unable to validate store");
+    // The store's own status may be written a moment later.
+    let refused = "False InvalidProviderConfig unable to validate store";
+    world
+        .until("the store to be refused", async || {
+            let store = world.get(&STORES, "bao").await?;
+            (crate::world::condition(&store) == refused).then_some(())
+        })
+        .await;
     let mended = std::time::Instant::now();
     world.patch(&SECRETS, "token", json!({"stringData": {"token": crate::plane::BAO_TOKEN}})).await;
     world.secret("a", &[("v", "x")]).await;

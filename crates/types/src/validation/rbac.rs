@@ -95,10 +95,8 @@ pub fn default_binding(binding: &mut Value) {
 fn policy_rule(rule: &Value, namespaced: bool, path: &Path) -> FieldErrors {
     let empty = |field: &str| list(rule, field).is_empty();
     let mut errors = FieldErrors::new();
-    if empty("verbs") {
-        let detail = "verbs must contain at least one value";
-        errors.push(FieldError::required(&path.child("verbs"), detail));
-    }
+    // Upstream's declarative validation, which knows of the verbs, comes last and says no more.
+    let verbs = empty("verbs").then(|| FieldError::required(&path.child("verbs"), ""));
     if !empty("nonResourceURLs") {
         let path = path.child("nonResourceURLs");
         let shown = || rule.get("nonResourceURLs").map_or_else(Shown::omitted, Shown::from);
@@ -110,6 +108,7 @@ fn policy_rule(rule: &Value, namespaced: bool, path: &Path) -> FieldErrors {
             let detail = "rules cannot apply to both regular resources and non-resource URLs";
             errors.push(FieldError::invalid(&path, shown(), detail));
         }
+        errors.extend(verbs);
         return errors;
     }
     if empty("apiGroups") {
@@ -120,6 +119,7 @@ fn policy_rule(rule: &Value, namespaced: bool, path: &Path) -> FieldErrors {
         let detail = "resource rules must supply at least one resource";
         errors.push(FieldError::required(&path.child("resources"), detail));
     }
+    errors.extend(verbs);
     errors
 }
 
@@ -183,9 +183,9 @@ mod tests {
         namespaced(
             r#""rules":[{}]"#,
             &[
-                "rules[0].verbs: Required value: verbs must contain at least one value",
                 "rules[0].apiGroups: Required value: resource rules must supply at least one api group",
                 "rules[0].resources: Required value: resource rules must supply at least one resource",
+                "rules[0].verbs: Required value",
             ],
         );
         let urls = r#""rules":[{"verbs":["get"],"nonResourceURLs":["/x"],"apiGroups":[""]}]"#;

@@ -50,7 +50,10 @@ fn start_logging(verbose: u8) {
         tracing_subscriber::EnvFilter::new(format!("warn,{}", own_crates(level)))
     });
     let bodies = tracing_subscriber::filter::filter_fn(|metadata| !prints_bodies(metadata.target()));
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let lines = tracing_subscriber::fmt::layer()
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .with_writer(std::io::stderr)
+        .with_target(false);
     tracing_subscriber::registry().with(lines.with_filter(filter).with_filter(bodies)).init();
 }
 

@@ -96,7 +96,7 @@ async fn story(
     show.step("The stored copy is encrypted")?;
     let copy = gather::life(client, NAMESPACE, "db").await?.at_rest;
     match copy {
-        crate::trace::AtRest::Encrypted { provider, key, stale: false } => {
+        crate::trace::AtRest::Encrypted { provider, key, stale: false, .. } => {
             show.line(&format!(
                 "{} of the store begins k8s:enc:{provider}:v1:{key}:",
                 "/registry/secrets/default/db"

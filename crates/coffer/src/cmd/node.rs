@@ -19,13 +19,15 @@ pub(crate) async fn run(global: &Global, flags: &Node) -> Result<Exit, Failure> 
     let client = client::connect(global).await?;
     let name = flags.hostname_override.clone().unwrap_or_else(host_name);
     let stop = CancellationToken::new();
-    let node = coffer_node::run(config(client, name, flags.root_dir.clone()), stop.clone());
+    let node = coffer_node::run(config(client, name.clone(), flags.root_dir.clone()), stop.clone());
     tokio::pin!(node);
     tokio::select! {
         ended = &mut node => ended.map_err(|error| failure(&error))?,
         () = signals::asked_to_end() => {
             stop.cancel();
             node.await.map_err(|error| failure(&error))?;
+            // No container holds the files, and nobody would keep them current.
+            clear(&name, &flags.root_dir)?;
         }
     }
     Ok(Exit::Done)

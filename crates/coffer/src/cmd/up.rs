@@ -77,11 +77,17 @@ impl Chain {
         let data = DataDir::open(&options.data_dir)?;
         let listener = bind(options.listen, "--listen").await?;
         let address = listener.local_addr().map_err(Failure::problem)?;
-        data.ensure_encryption(&*random)?;
+        let new_key = data.ensure_encryption(&*random)?;
         let kv = store::open(&options.etcd, &data.store(), &clock).await?;
         let transformers = store::transformers(&data.encryption(), &random)?;
-        store::refuse_foreign_secrets(&*kv, &transformers, &options.etcd.etcd_prefix, &data.encryption())
-            .await?;
+        let ours =
+            store::refuse_foreign_secrets(&*kv, &transformers, &options.etcd.etcd_prefix, &data.encryption())
+                .await;
+        if ours.is_err() && new_key {
+            // A key that opens nothing must not be taken for the one that is missing.
+            data.remove_encryption();
+        }
+        ours?;
         let files = data.pki(clock.now(), vec![address.ip().to_string()])?;
         let kubeconfig = data.write_kubeconfig(&files, address)?;
         let file = |name: &str| {

@@ -89,10 +89,11 @@ impl DataDir {
     }
 
     /// Makes an encryption configuration with a new key unless there is one; a key is never replaced.
-    pub(crate) fn ensure_encryption(&self, random: &dyn Random) -> Result<(), Failure> {
+    /// Says whether it was made.
+    pub(crate) fn ensure_encryption(&self, random: &dyn Random) -> Result<bool, Failure> {
         let path = self.encryption();
         if path.exists() {
-            return Ok(());
+            return Ok(false);
         }
         if self.store().exists() {
             return Err(Failure::problem(format!(
@@ -104,7 +105,14 @@ impl DataDir {
         }
         let text = coffer_config::encryption::generate(&ENCRYPTED, random)
             .map_err(|error| Failure::problem(format!("cannot make an encryption key: {error}")))?;
-        write_private(&path, text.expose())
+        write_private(&path, text.expose())?;
+        Ok(true)
+    }
+
+    /// Takes back a configuration that was just made.
+    pub(crate) fn remove_encryption(&self) {
+        // It protects nothing; whoever starts again meets the same refusal.
+        let _ = std::fs::remove_file(self.encryption());
     }
 
     /// Writes the admin's kubeconfig for a server at `address`.
@@ -201,7 +209,7 @@ mod tests {
         let first = data.pki(now, vec![]).expect("made");
         let second = data.pki(now, vec![]).expect("read");
         assert!(first == second, "certificates were made anew");
-        data.ensure_encryption(&Fixed).expect("kept");
+        assert!(!data.ensure_encryption(&Fixed).expect("kept"));
         assert!(std::fs::read(data.encryption()).expect("there") == key, "the key was replaced");
     }
 

@@ -20,10 +20,20 @@ const SOURCE_VERSIONS: &str = "coffer.dev/source-versions";
 /// Everything that can be learned.
 pub(crate) async fn life(client: &Client, namespace: &str, name: &str) -> Result<Life, Failure> {
     let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
-    let secret = secrets.get_opt(name).await.map_err(|error| unreachable(&error))?;
+    let mut unreadable = false;
+    let secret = match secrets.get_opt(name).await {
+        Ok(secret) => secret,
+        // The stored copy cannot be decrypted or decoded: the rest of its life can still be told.
+        Err(Error::Api(status)) if status.code == 500 => {
+            unreadable = true;
+            None
+        }
+        Err(error) => return Err(unreachable(&error)),
+    };
     let owner = secret.as_ref().and_then(owning_external_secret);
     let source = source(client, namespace, name, owner.as_deref()).await?;
     let at_rest = match &secret {
+        _ if unreadable => at_rest(client, namespace, name).await,
         Some(_) => at_rest(client, namespace, name).await,
         None => AtRest::Unknown { why: "there is no stored copy".to_owned() },
     };
@@ -203,6 +213,8 @@ struct StoredCopy {
     key: String,
     #[serde(default)]
     stale: bool,
+    #[serde(default)]
+    readable: bool,
 }
 
 async fn at_rest(client: &Client, namespace: &str, name: &str) -> AtRest {
@@ -212,11 +224,22 @@ async fn at_rest(client: &Client, namespace: &str, name: &str) -> AtRest {
     };
     match client.request::<StoredCopy>(request).await {
         Ok(copy) if copy.provider == "identity" => AtRest::Plaintext,
-        Ok(copy) => AtRest::Encrypted { provider: copy.provider, key: copy.key, stale: copy.stale },
+        Ok(copy) => AtRest::Encrypted {
+            provider: copy.provider,
+            key: copy.key,
+            stale: copy.stale,
+            readable: copy.readable,
+        },
         Err(Error::Api(status)) if status.code == 403 => {
             AtRest::Unknown { why: "you may not get /coffer/v1/at-rest".to_owned() }
         }
-        Err(_) => AtRest::Unknown { why: "the API server is not coffer's and does not say".to_owned() },
+        Err(Error::Api(status)) if status.code == 404 => {
+            AtRest::Unknown { why: "the API server is not coffer's and does not say".to_owned() }
+        }
+        Err(Error::Api(status)) => {
+            AtRest::Unknown { why: format!("the API server could not tell: {}", status.message) }
+        }
+        Err(_) => AtRest::Unknown { why: "the API server gave no answer that can be read".to_owned() },
     }
 }
 

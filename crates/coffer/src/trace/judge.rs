@@ -14,6 +14,9 @@ pub(crate) fn broken(life: &Life) -> Vec<String> {
         }
     }
     match &life.secret {
+        None if matches!(life.at_rest, AtRest::Encrypted { .. } | AtRest::Plaintext) => {
+            found.push(format!("secret {}/{} is stored but cannot be read", life.namespace, life.name));
+        }
         None => found.push(format!("secret {}/{} does not exist", life.namespace, life.name)),
         Some(secret) if secret.deleting => {
             found.push(format!("secret {}/{} is being deleted", life.namespace, life.name));
@@ -24,9 +27,15 @@ pub(crate) fn broken(life: &Life) -> Vec<String> {
         AtRest::Plaintext => {
             found.push("the stored copy is plaintext: configure encryption, then rewrite it".to_owned())
         }
+        AtRest::Encrypted { provider, key, readable: false, .. } => found.push(format!(
+            "the stored copy is under {provider} key {key}, and no key that the server holds opens it: \
+             put that key back into the encryption configuration and start the server again"
+        )),
         AtRest::Encrypted { key, stale: true, .. } => {
+            let (namespace, name) = (&life.namespace, &life.name);
             found.push(format!(
-                "the stored copy is under {key}, which is not the key of new writes: rewrite it"
+                "the stored copy is under {key}, which is not the key of new writes; rewrite it: \
+                 kubectl get secret -n {namespace} {name} -o yaml | kubectl replace -f -"
             ));
         }
         AtRest::Encrypted { .. } | AtRest::Unknown { .. } => {}
@@ -79,7 +88,12 @@ mod tests {
                 last_sync: "2026-01-01T00:00:00Z".into(),
                 outdated: false,
             }),
-            at_rest: AtRest::Encrypted { provider: "aesgcm".into(), key: "key1".into(), stale: false },
+            at_rest: AtRest::Encrypted {
+                provider: "aesgcm".into(),
+                key: "key1".into(),
+                stale: false,
+                readable: true,
+            },
             consumers: vec![],
             broken: vec![],
         }
@@ -119,7 +133,13 @@ mod tests {
             |life| life.source.as_mut().expect("a source").outdated = true,
             &["ExternalSecret/db was changed after its last sync"],
         );
-        check(|life| life.secret = None, &["secret ns/db does not exist"]);
+        check(
+            |life| {
+                life.secret = None;
+                life.at_rest = AtRest::Unknown { why: "there is no stored copy".into() };
+            },
+            &["secret ns/db does not exist"],
+        );
         check(
             |life| life.secret.as_mut().expect("a secret").deleting = true,
             &["secret ns/db is being deleted"],
@@ -130,10 +150,27 @@ mod tests {
         );
         check(
             |life| {
-                life.at_rest =
-                    AtRest::Encrypted { provider: "aesgcm".into(), key: "old".into(), stale: true };
+                life.at_rest = AtRest::Encrypted {
+                    provider: "aesgcm".into(),
+                    key: "old".into(),
+                    stale: true,
+                    readable: true,
+                };
             },
-            &["the stored copy is under old, which is not the key of new writes: rewrite it"],
+            &["the stored copy is under old, which is not the key of new writes; rewrite it: \
+               kubectl get secret -n ns db -o yaml | kubectl replace -f -"],
+        );
+        check(
+            |life| {
+                let (provider, key) = ("aesgcm".into(), "gone".into());
+                life.secret = None;
+                life.at_rest = AtRest::Encrypted { provider, key, stale: true, readable: false };
+            },
+            &[
+                "secret ns/db is stored but cannot be read",
+                "the stored copy is under aesgcm key gone, and no key that the server holds opens it: \
+                 put that key back into the encryption configuration and start the server again",
+            ],
         );
         check(|life| life.at_rest = AtRest::Unknown { why: "x".into() }, &[]);
         check(|life| life.consumers = vec![consumer("file", State::Current, "")], &[]);

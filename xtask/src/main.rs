@@ -2,6 +2,9 @@
 
 mod arrows;
 mod bench;
+mod conformance;
+mod deny;
+mod fuzz;
 mod generate;
 mod peers;
 mod test;
@@ -14,10 +17,29 @@ cargo xtask TASK
   test [--quick]         every check and every test; installs and starts the peers they need
                          --quick: what needs no peer
   check-arrows           holds the crates' dependencies and habits against ARCHITECTURE.md
+  deny                   holds licences, versions and sources of dependencies against deny.toml
   generate [--check]     makes the generated files anew, or fails when one is stale
   peers [NAME ...]       installs peers (all when none is named)
+  fuzz [TARGET ...] [--seconds N]
+                         fuzzes the named decoders, or all, for N seconds each (20)
+  fuzz TARGET --input FILE
+                         runs one input again
+  conformance linearizability [--minutes N]
+                         concurrent clients on each engine under faults, for N minutes each (5)
+  conformance etcd       the store's suites on etcd 3.4, 3.5, 3.6 and 3.7
+  conformance fuzz [--minutes N]
+                         fuzzes every decoder for N minutes each (60)
   bench trip             create, get, list, watch and memory beside kube-apiserver on the same etcd
+  bench store            create, update, get, list, memory and readiness beside kube-apiserver, with targets
+  bench transform        encryption and decryption beside the code of kube-apiserver, with targets
+  bench audit            the audit of a snapshot of 1 GiB beside etcdutl
+  bench demo             the time until the demo's first file, and its memory, against their limits
+  bench build            a release build into an empty directory, against its limit
 ";
+
+fn number(text: &str) -> anyhow::Result<u32> {
+    text.parse().map_err(|_| anyhow::anyhow!("{text:?} is no number"))
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -26,10 +48,28 @@ fn main() -> ExitCode {
         ["test"] => test::all(),
         ["test", "--quick"] => test::quick(),
         ["check-arrows"] => arrows::check(),
+        ["deny"] => deny::check(),
         ["generate"] => generate::write(),
         ["generate", "--check"] => generate::check(),
         ["peers", names @ ..] => peers::install(names),
+        ["fuzz", target, "--input", input] => fuzz::again(target, input),
+        ["fuzz", names @ .., "--seconds", seconds] => {
+            number(seconds).and_then(|seconds| fuzz::run(names, seconds))
+        }
+        ["fuzz", names @ ..] => fuzz::run(names, fuzz::SECONDS),
+        ["conformance", "linearizability"] => conformance::linearizability(5),
+        ["conformance", "linearizability", "--minutes", minutes] => {
+            number(minutes).and_then(conformance::linearizability)
+        }
+        ["conformance", "etcd"] => conformance::etcd(),
+        ["conformance", "fuzz"] => conformance::fuzz(60),
+        ["conformance", "fuzz", "--minutes", minutes] => number(minutes).and_then(conformance::fuzz),
         ["bench", "trip"] => bench::trip(),
+        ["bench", "store"] => bench::store(),
+        ["bench", "transform"] => bench::transform(),
+        ["bench", "audit"] => bench::audit(),
+        ["bench", "demo"] => bench::demo(),
+        ["bench", "build"] => bench::build(),
         ["--help" | "-h" | "help"] => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

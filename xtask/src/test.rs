@@ -1,7 +1,7 @@
 //! `cargo xtask test`: the checks in the order of their price, then the tests.
 
 use crate::peers::{cache, cargo, install, run};
-use crate::{arrows, generate};
+use crate::{arrows, deny, fuzz, generate};
 
 /// What needs no peer.
 pub(crate) fn quick() -> anyhow::Result<()> {
@@ -15,10 +15,12 @@ pub(crate) fn all() -> anyhow::Result<()> {
     run(cargo().args(["fmt", "--all", "--check"]))?;
     arrows::check()?;
     install(&[])?;
+    deny::check()?;
     generate::check()?;
     run(cargo().args(["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"]))?;
     // One build for both tiers: the feature `peers` only adds test targets.
     run(cargo()
         .args(["test", "--workspace", "--all-features", "--no-fail-fast"])
-        .env("COFFER_PEERS", cache()?))
+        .env("COFFER_PEERS", cache()?))?;
+    fuzz::run(&[], fuzz::SECONDS)
 }

@@ -8,8 +8,30 @@ use kube::{Client, Config};
 use crate::cli::Global;
 use crate::exit::Failure;
 
+/// A server that a kubeconfig names.
+pub(crate) struct Server {
+    pub(crate) client: Client,
+    /// Its URL, for errors.
+    pub(crate) url: String,
+}
+
+impl Server {
+    /// The server that `config` names.
+    pub(crate) fn of(config: Config) -> Result<Self, Failure> {
+        let url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let client = Client::try_from(config)
+            .map_err(|error| Failure::unreachable(format!("cannot make a client for {url}: {error}")))?;
+        Ok(Self { client, url })
+    }
+}
+
+/// The API server that the user means.
+pub(crate) async fn connect(global: &Global) -> Result<Server, Failure> {
+    Server::of(configuration(global).await?)
+}
+
 /// From `--kubeconfig` and `--context`, else as kubectl and in-cluster clients find it.
-pub(crate) async fn connect(global: &Global) -> Result<Client, Failure> {
+pub(crate) async fn configuration(global: &Global) -> Result<Config, Failure> {
     let options = KubeConfigOptions { context: global.context.clone(), ..KubeConfigOptions::default() };
     let mut config = match &global.kubeconfig {
         Some(path) => {
@@ -26,19 +48,33 @@ pub(crate) async fn connect(global: &Global) -> Result<Client, Failure> {
     if let Some(namespace) = &global.namespace {
         config.default_namespace.clone_from(namespace);
     }
-    Client::try_from(config).map_err(|error| Failure::unreachable(format!("cannot make a client: {error}")))
+    Ok(config)
 }
 
 fn unreadable(path: &Path, error: &KubeconfigError) -> Failure {
-    Failure::unreachable(format!("cannot use the kubeconfig {}: {}", path.display(), told(error)))
-        .next("name another with --kubeconfig, or make one with: coffer up")
+    let why = match error {
+        KubeconfigError::ReadConfig(error, _) => error.to_string(),
+        other => told(other),
+    };
+    Failure::unreachable(format!("cannot use the kubeconfig {}: {why}", path.display()))
+        .next(other_kubeconfig("name another with --kubeconfig, or make one with: coffer up"))
+}
+
+/// `otherwise`, or the kubeconfig of a `coffer up` in this directory.
+fn other_kubeconfig(otherwise: &str) -> String {
+    let made = Path::new("coffer-data/kubeconfig");
+    if made.exists() {
+        format!("name the one that coffer up made: --kubeconfig {}", made.display())
+    } else {
+        otherwise.to_owned()
+    }
 }
 
 /// The error without anything of the file's content: a kubeconfig holds tokens and keys, and the
 /// parser's text shows the lines around the fault.
 fn told(error: &KubeconfigError) -> String {
     match error {
-        KubeconfigError::ReadConfig(error, _) => error.to_string(),
+        KubeconfigError::ReadConfig(error, path) => format!("{}: {error}", path.display()),
         KubeconfigError::LoadContext(name) => format!("it has no context {name:?}"),
         KubeconfigError::LoadClusterOfContext(name) => format!("it has no cluster {name:?}"),
         KubeconfigError::CurrentContextNotSet => "it has no current context".to_owned(),
@@ -55,7 +91,7 @@ fn told(error: &KubeconfigError) -> String {
 
 fn no_context(error: &KubeconfigError) -> Failure {
     Failure::unreachable(format!("no kubeconfig can be used: {}", told(error)))
-        .next("name one with --kubeconfig, or start a server with: coffer up")
+        .next(other_kubeconfig("name one with --kubeconfig, or start a server with: coffer up"))
 }
 
 fn no_cluster(error: &InferConfigError) -> Failure {
@@ -63,31 +99,33 @@ fn no_cluster(error: &InferConfigError) -> Failure {
         .and_then(|cause| cause.downcast_ref::<KubeconfigError>())
         .map_or_else(|| "none can be used".to_owned(), told);
     Failure::unreachable(format!("no kubeconfig was found: {why}"))
-        .next("name one with --kubeconfig, or start a server with: coffer up")
+        .next(other_kubeconfig("name one with --kubeconfig, or start a server with: coffer up"))
 }
 
-/// Says which server does not answer, or what it refused; no body is shown.
-pub(crate) fn unreachable(error: &kube::Error) -> Failure {
+/// Says that the server at `url` does not answer, or what it refused; no body is shown.
+pub(crate) fn unreachable(url: &str, error: &kube::Error) -> Failure {
     match error {
         kube::Error::Api(status) => {
-            Failure::unreachable(format!("the API server refused: {}", status.message))
+            let failure = Failure::unreachable(format!("{url} refused: {}", status.message));
+            match status.code {
+                401 => failure
+                    .next("the kubeconfig's credentials are not valid there: name another with --kubeconfig"),
+                403 => {
+                    failure.next("ask its administrator for this right, or name another user with --context")
+                }
+                _ => failure,
+            }
         }
-        other => Failure::unreachable(format!("cannot reach the API server: {}", causes(other)))
-            .next("is it running? name another with --kubeconfig or --context"),
+        other => Failure::unreachable(format!("cannot reach {url}: {}", root_cause(other)))
+            .next("is the API server running? name another with --kubeconfig or --context"),
     }
 }
 
-/// An error with its causes, each once.
-pub(crate) fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        let more = source.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = source.source();
+/// What began it; what stands around it is only which layers of the client it went through.
+pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
     }
-    text
+    cause.to_string()
 }

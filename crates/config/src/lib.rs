@@ -4,7 +4,8 @@
 //! exception: nothing of a key, and nothing of a file that may hold one, is ever in
 //! an error.
 //!
-//! Absent on purpose: files and reloading. Callers bring bytes.
+//! Absent on purpose: files. Callers bring bytes; when new bytes replace old ones is a table
+//! ([`encryption::reload`]) that callers act on.
 
 pub mod encryption;
 mod error;

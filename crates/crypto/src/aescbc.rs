@@ -13,7 +13,7 @@ use aws_lc_rs::cipher::{
 use aws_lc_rs::iv::FixedLength;
 use coffer_types::SecretBytes;
 use coffer_types::random::Random;
-use subtle::{Choice, ConditionallySelectable, ConstantTimeEq, ConstantTimeLess};
+use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::{BuildError, Failure, Layer, Plain};
@@ -104,12 +104,13 @@ fn unpadded_len(padded: &[u8]) -> Result<usize, Failure> {
     if padding == 0 || padding > padded.len() {
         return Err(Failure::new(NO_PADDING));
     }
-    let mut same = Choice::from(1);
+    let mut difference = 0;
     for (distance, byte) in padded.iter().rev().take(usize::from(u8::MAX)).enumerate() {
-        let inside = (distance as u64).ct_lt(&(padding as u64));
-        same &= Choice::conditional_select(&Choice::from(1), &byte.ct_eq(&last), inside);
+        // The sign of the difference as a mask: all ones where the byte belongs to the padding.
+        let inside = ((distance.wrapping_sub(padding) >> (usize::BITS - 1)) as u8).wrapping_neg();
+        difference |= (byte ^ last) & inside;
     }
-    if !bool::from(same) {
+    if !bool::from(difference.ct_eq(&0)) {
         return Err(Failure::new("invalid padding on input"));
     }
     Ok(padded.len() - padding)

@@ -31,6 +31,11 @@ impl AesGcm {
         let key = UnboundKey::new(algorithm, key).map_err(|_| BuildError::AesKeySize(key.len()))?;
         Ok(Self { key: LessSafeKey::new(key), random })
     }
+
+    /// How many bytes a plaintext of `plain` bytes is stored in, under any key.
+    pub(crate) const fn sealed_len_of(plain: usize) -> usize {
+        NONCE + plain + TAG
+    }
 }
 
 impl Layer for AesGcm {
@@ -55,7 +60,7 @@ impl Layer for AesGcm {
     }
 
     fn sealed_len(&self, plain: usize) -> usize {
-        NONCE + plain + TAG
+        Self::sealed_len_of(plain)
     }
 
     fn seal_into(&self, plain: &[u8], context: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {

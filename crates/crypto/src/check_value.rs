@@ -5,6 +5,8 @@
 
 use aws_lc_rs::hmac;
 
+use crate::context::{self, LengthOrder};
+
 /// How many bytes of the HMAC are shown: equal values are equal keys but for 2⁻⁶⁴.
 const SHOWN: usize = 8;
 
@@ -36,17 +38,6 @@ pub fn root_check_value(root: &[u8], group: &str) -> Option<String> {
 
 fn check_value(key: &[u8], fields: &[&[u8]]) -> Option<String> {
     let key = hmac::Key::new(hmac::HMAC_SHA256, key);
-    let tag = hmac::sign(&key, &encode(fields)?);
+    let tag = hmac::sign(&key, &context::encode(fields, LengthOrder::BigEndian).ok()?);
     Some(tag.as_ref()[..SHOWN].iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-/// Each field behind its length in two bytes, big-endian, so that no two lists of
-/// fields encode alike.
-fn encode(fields: &[&[u8]]) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(fields.iter().map(|field| 2 + field.len()).sum());
-    for field in fields {
-        out.extend_from_slice(&u16::try_from(field.len()).ok()?.to_be_bytes());
-        out.extend_from_slice(field);
-    }
-    Some(out)
 }

@@ -16,6 +16,14 @@ impl Failure {
         Self(vec![text.into()])
     }
 
+    /// What metrics call it: `unknown-non-grpc`, or the code of the call that failed, which upstream
+    /// finds inside of whatever was put around it.
+    pub fn code(&self) -> &str {
+        const MARK: &str = "rpc error: code = ";
+        let coded = self.0.iter().find_map(|text| Some(&text[text.find(MARK)? + MARK.len()..]));
+        coded.and_then(|rest| rest.split(' ').next()).unwrap_or("unknown-non-grpc")
+    }
+
     /// All reasons of several failures, in order; `None` when there is none.
     pub fn join(failures: Vec<Self>) -> Option<Self> {
         let texts: Vec<_> = failures.into_iter().flat_map(|failure| failure.0).collect();
@@ -56,6 +64,14 @@ mod tests {
         check(&["a", "b"], "[a, b]");
         check(&["a", "b", "a", "c"], "[a, b, c]");
         assert_eq!(Failure::join(Vec::new()), None);
+    }
+
+    #[test]
+    fn the_code_of_a_failed_call_is_found() {
+        let code = |text: &'static str| Failure::new(text).code().to_owned();
+        assert_eq!(code("no matching prefix found"), "unknown-non-grpc");
+        assert_eq!(code("failed to decrypt DEK, error: rpc error: code = NotFound desc = x"), "NotFound");
+        assert_eq!(code("rpc error: code = "), "");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::observe::Watched;
 use crate::{Failure, Plain, TransformError, Transformer};
 
 /// A transformer that writes into the caller's buffer.
@@ -16,14 +17,49 @@ pub trait Layer: Send + Sync + 'static {
     /// Exactly how many bytes [`Layer::seal_into`] appends for a plaintext of `plain` bytes.
     fn sealed_len(&self, plain: usize) -> usize;
 
+    /// As [`Layer::open`], telling `watched` of every prefix that was tried.
+    fn open_watched(&self, stored: &[u8], context: &[u8], _watched: &Watched) -> Result<Plain, Failure> {
+        self.open(stored, context)
+    }
+
+    /// As [`Layer::seal_into`], telling `watched` under which prefixes.
+    fn seal_watched(
+        &self,
+        plain: &[u8],
+        context: &[u8],
+        out: &mut Vec<u8>,
+        _watched: &Watched,
+    ) -> Result<(), Failure> {
+        self.seal_into(plain, context, out)
+    }
+
     /// Appends what is to be stored to `out`. After an error, `out` may hold a part of it,
     /// but never plaintext that the result would not have held.
     fn seal_into(&self, plain: &[u8], context: &[u8], out: &mut Vec<u8>) -> Result<(), Failure>;
+
+    /// What everything that [`Layer::seal_into`] appends begins with: provider and key, no secret.
+    fn seals_under(&self) -> String {
+        String::new()
+    }
 }
 
 impl<L: Layer + ?Sized> Layer for Arc<L> {
     fn open(&self, stored: &[u8], context: &[u8]) -> Result<Plain, Failure> {
         (**self).open(stored, context)
+    }
+
+    fn open_watched(&self, stored: &[u8], context: &[u8], watched: &Watched) -> Result<Plain, Failure> {
+        (**self).open_watched(stored, context, watched)
+    }
+
+    fn seal_watched(
+        &self,
+        plain: &[u8],
+        context: &[u8],
+        out: &mut Vec<u8>,
+        watched: &Watched,
+    ) -> Result<(), Failure> {
+        (**self).seal_watched(plain, context, out, watched)
     }
 
     fn sealed_len(&self, plain: usize) -> usize {
@@ -32,6 +68,10 @@ impl<L: Layer + ?Sized> Layer for Arc<L> {
 
     fn seal_into(&self, plain: &[u8], context: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
         (**self).seal_into(plain, context, out)
+    }
+
+    fn seals_under(&self) -> String {
+        (**self).seals_under()
     }
 }
 
@@ -44,5 +84,9 @@ impl<L: Layer> Transformer for L {
         let mut out = Vec::with_capacity(self.sealed_len(plain.len()));
         self.seal_into(plain, context, &mut out)?;
         Ok(out)
+    }
+
+    fn writes_under(&self) -> String {
+        self.seals_under()
     }
 }

@@ -11,6 +11,9 @@ pub trait Transformer: Send + Sync + 'static {
 
     /// What to store.
     fn to_storage(&self, plain: &[u8], context: &[u8]) -> Result<Vec<u8>, TransformError>;
+
+    /// What every value that is written begins with, such as `k8s:enc:aesgcm:v1:key1:`; empty for plaintext.
+    fn writes_under(&self) -> String;
 }
 
 /// A decrypted value.

@@ -23,6 +23,16 @@ impl Environment {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
+    /// The names that no shell can use, since they are no C identifiers (field case N23).
+    pub fn odd_names(&self) -> Vec<&str> {
+        let plain = |name: &str| {
+            let mut bytes = name.bytes();
+            bytes.next().is_some_and(|first| first == b'_' || first.is_ascii_alphabetic())
+                && bytes.all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
+        };
+        self.0.iter().map(|(name, _)| name.as_str()).filter(|name| !plain(name)).collect()
+    }
+
     fn set(&mut self, name: &str, value: SecretBytes) {
         match self.0.iter_mut().find(|(known, _)| known == name) {
             Some((_, old)) => *old = value,
@@ -36,7 +46,7 @@ pub trait Sources {
     /// The data of a Secret in the pod's namespace.
     fn secret(&self, name: &str) -> Result<Option<BTreeMap<String, SecretBytes>>, String>;
     /// The `data` of a ConfigMap in the pod's namespace.
-    fn config_map(&self, name: &str) -> Result<Option<BTreeMap<String, String>>, String>;
+    fn config_map(&self, name: &str) -> Result<Option<BTreeMap<String, SecretBytes>>, String>;
 }
 
 /// Why a container cannot start; the text becomes its waiting message.
@@ -55,7 +65,7 @@ pub fn resolve(pod: &Pod, container: &Container, sources: &dyn Sources) -> Resul
             match found {
                 Some(data) => {
                     for (key, value) in data {
-                        environment.set(&format!("{prefix}{key}"), SecretBytes::from(value));
+                        environment.set(&format!("{prefix}{key}"), value);
                     }
                 }
                 None if reference.optional == Some(true) => {}
@@ -105,7 +115,7 @@ fn from_source(
         let found = sources.config_map(&reference.name).map_err(EnvError)?;
         let key = &reference.key;
         return match found.map(|mut data| data.remove(key)) {
-            Some(Some(value)) => Ok(Some(SecretBytes::from(value))),
+            Some(Some(value)) => Ok(Some(value)),
             Some(None) | None if optional => Ok(None),
             Some(None) => {
                 Err(EnvError(format!("couldn't find key {key} in ConfigMap {namespace}/{}", reference.name)))
@@ -162,6 +172,44 @@ fn pod_field(pod: &Pod, path: &str) -> Result<String, EnvError> {
         _ => return Err(EnvError(format!("unsupported fieldPath: {path}"))),
     };
     Ok(value.unwrap_or_default())
+}
+
+/// A field as a file of a volume shows it: labels and annotations whole as well.
+pub(crate) fn volume_field(pod: &Pod, path: &str) -> Result<String, EnvError> {
+    let lines = |map: &Option<BTreeMap<String, String>>| {
+        let lines = map.iter().flatten().map(|(key, value)| format!("{key}={}", go_quoted(value)));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    match path {
+        "metadata.labels" => Ok(lines(&pod.metadata.labels)),
+        "metadata.annotations" => Ok(lines(&pod.metadata.annotations)),
+        path => pod_field(pod, path),
+    }
+}
+
+/// Text in double quotes as Go's `%q` writes it.
+fn go_quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\x07' => out.push_str("\\a"),
+            '\x08' => out.push_str("\\b"),
+            '\x0b' => out.push_str("\\v"),
+            '\x0c' => out.push_str("\\f"),
+            control if (control as u32) < 0x20 || control as u32 == 0x7f => {
+                out.push_str(&format!("\\x{:02x}", control as u32));
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    out
 }
 
 /// Expands `$(NAME)`; `$$` is `$`; what is unknown stays as it is; the result is not scanned again.
@@ -225,8 +273,9 @@ mod tests {
             }
         }
 
-        fn config_map(&self, name: &str) -> Result<Option<BTreeMap<String, String>>, String> {
-            Ok((name == "cm").then(|| BTreeMap::from([("host".to_owned(), "h".to_owned())])))
+        fn config_map(&self, name: &str) -> Result<Option<BTreeMap<String, SecretBytes>>, String> {
+            let data = BTreeMap::from([("host".to_owned(), SecretBytes::from("h".to_owned()))]);
+            Ok((name == "cm").then_some(data))
         }
     }
 
@@ -279,6 +328,15 @@ mod tests {
                            {"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]}),
             Ok(&[("E", "web"), ("N", "n1")]),
         );
+    }
+
+    #[test]
+    fn n23_names_that_no_shell_can_use_are_known() {
+        let mut environment = Environment::default();
+        for name in ["PLAIN", "_x1", "1-odd.name", "a-b", "a.b", "", "é"] {
+            environment.set(name, SecretBytes::default());
+        }
+        assert_eq!(environment.odd_names(), ["1-odd.name", "a-b", "a.b", "", "é"]);
     }
 
     /// Field case N23: odd keys of `envFrom` are passed on, as since 1.34.

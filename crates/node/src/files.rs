@@ -26,6 +26,10 @@ pub trait Files: Send + Sync {
     fn holds(&self, path: &Path, content: &[u8]) -> io::Result<bool>;
     /// The names in a directory, sorted; and whether each is a directory (links are not followed).
     fn list(&self, path: &Path) -> io::Result<Vec<(String, bool)>>;
+    /// The content of a file.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+    /// Gives a file or link (not its target) to a user.
+    fn set_owner(&self, path: &Path, owner: u32) -> io::Result<()>;
     /// Gives a file, directory or link (not its target) to a group and applies the rules of `fsGroup`.
     fn set_group(&self, path: &Path, group: u32, is_dir: bool) -> io::Result<()>;
 }
@@ -88,6 +92,14 @@ impl Files for RealFiles {
         Ok(names)
     }
 
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        std::fs::read(path)
+    }
+
+    fn set_owner(&self, path: &Path, owner: u32) -> io::Result<()> {
+        std::os::unix::fs::lchown(path, Some(owner), None)
+    }
+
     fn set_group(&self, path: &Path, group: u32, is_dir: bool) -> io::Result<()> {
         std::os::unix::fs::lchown(path, None, Some(group))?;
         let metadata = std::fs::symlink_metadata(path)?;
@@ -110,17 +122,24 @@ pub fn wipe_and_remove(path: &Path) -> io::Result<()> {
     }
 }
 
-fn wipe(path: &Path) -> io::Result<()> {
+/// Overwrites every file below a directory with zeros and truncates it. Links are not followed. One that
+/// cannot be wiped keeps none of the others from it; the first failure is returned.
+pub(crate) fn wipe(path: &Path) -> io::Result<()> {
+    let mut first = Ok(());
     for entry in std::fs::read_dir(path)? {
-        let entry = entry?;
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            wipe(&entry.path())?;
-        } else if kind.is_file() {
-            wipe_file(&entry.path())?;
-        }
+        let wiped = entry.and_then(|entry| {
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                wipe(&entry.path())
+            } else if kind.is_file() {
+                wipe_file(&entry.path())
+            } else {
+                Ok(())
+            }
+        });
+        first = first.and(wiped);
     }
-    Ok(())
+    first
 }
 
 fn wipe_file(path: &Path) -> io::Result<()> {
@@ -129,7 +148,9 @@ fn wipe_file(path: &Path) -> io::Result<()> {
     if metadata.permissions().mode() & 0o200 == 0 {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
     }
-    let mut file = std::fs::OpenOptions::new().write(true).open(path)?;
+    // A link that took the file's place must not lead elsewhere.
+    let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    let mut file = std::fs::OpenOptions::new().write(true).custom_flags(flags).open(path)?;
     let zeros = [0_u8; 4096];
     let mut left = metadata.len();
     while left > 0 {
@@ -137,5 +158,6 @@ fn wipe_file(path: &Path) -> io::Result<()> {
         file.write_all(&zeros[..usize::try_from(step).unwrap_or(zeros.len())])?;
         left -= step;
     }
-    Ok(())
+    // Whoever has it open or mapped sees nothing any more.
+    file.set_len(0)
 }

@@ -49,6 +49,7 @@ fn as_regular(container: &EphemeralContainer) -> Container {
         env: container.env.clone(),
         env_from: container.env_from.clone(),
         volume_mounts: container.volume_mounts.clone(),
+        security_context: container.security_context.clone(),
         ..Container::default()
     }
 }
@@ -107,9 +108,20 @@ mod tests {
         assert_eq!(names.iter().map(String::as_str).collect::<Vec<_>>(), expected);
     }
 
-    /// Field case S9: no kind of container and no kind of source is forgotten.
+    /// Field case S9: every place of the generated tables is visited, and a new one fails here.
     #[test]
-    fn s9_every_reference_is_visited() {
+    fn s9_every_secret_field_of_the_tables_is_visited() {
+        for path in &coffer_sim::pod_fields::secret_fields() {
+            let mut spec = Vec::new();
+            let with = coffer_sim::pod_fields::spec_with(path);
+            coffer_types::codec::json::encode_untyped(&with, &mut spec);
+            check(serde_json::from_slice(&spec).expect("JSON"), &[path]);
+        }
+    }
+
+    /// Field case S9: no kind of container and no kind of source is forgotten, and nothing else is taken.
+    #[test]
+    fn s9_only_secrets_are_visited() {
         let container = |index: usize| {
             json!([{
                 "name": format!("c{index}"),

@@ -25,8 +25,14 @@ pub struct Consumer {
     pub secret: String,
     /// How it is used.
     pub kind: ConsumerKind,
-    /// The volume, the container or "".
+    /// The volume, the container (environment and subPath), or "" (pull credential).
     pub place: String,
+    /// For a subPath mount: the volume that it is of.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub volume: String,
+    /// For a subPath mount: the `subPath`, or the `subPathExpr` as it was written.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub sub_path: String,
     /// Where the files are on the node, for a volume.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
@@ -39,16 +45,35 @@ pub struct Consumer {
     pub message: String,
 }
 
+impl Consumer {
+    /// What reports are ordered by.
+    pub(crate) fn order(&self) -> (&str, &str, &str, &str) {
+        (&self.secret, &self.place, &self.volume, &self.sub_path)
+    }
+}
+
 /// How a Secret is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ConsumerKind {
-    /// Files of a volume.
+    /// Files of a volume, which follow every change.
     Volume,
+    /// A part of a volume that a container mounts by `subPath`: fixed when the container started.
+    SubPath,
     /// Environment variables of a container, fixed when it started.
     Environment,
     /// A pull credential, read at each pull.
     PullCredential,
+}
+
+impl ConsumerKind {
+    /// Whether a change of the Secret reaches it without a restart.
+    pub fn follows_changes(self) -> bool {
+        match self {
+            Self::Volume | Self::PullCredential => true,
+            Self::SubPath | Self::Environment => false,
+        }
+    }
 }
 
 /// Whether it is the newest.

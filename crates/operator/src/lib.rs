@@ -16,6 +16,7 @@ mod metrics;
 mod reads;
 mod secret;
 mod shared;
+pub mod source;
 mod store;
 
 use std::collections::BTreeMap;
@@ -68,13 +69,15 @@ pub struct OperatorConfig {
     pub enable_cluster_store_reconciler: bool,
     /// `--enable-secret-store-reconciler`.
     pub enable_secret_store_reconciler: bool,
-    /// Refuse to take over a Secret that holds keys of others, instead of dropping them with a warning.
+    /// `--refuse-foreign-keys`: refuse to take over a Secret that holds keys of others, instead of dropping them with a warning.
     pub refuse_foreign_keys: bool,
-    /// Write the version of each remote value that the last sync used into the annotation
+    /// `--record-source-versions`: write the version of each remote value that the last sync used into the annotation
     /// `coffer.dev/source-versions` of the ExternalSecret. Upstream writes none.
     pub record_source_versions: bool,
     /// `--enable-leader-election` and its times.
     pub leader_election: Option<ElectionConfig>,
+    /// Cancelled, as a signal, once the caches are filled.
+    pub synced: CancellationToken,
 }
 
 impl OperatorConfig {
@@ -96,26 +99,20 @@ impl OperatorConfig {
             refuse_foreign_keys: false,
             record_source_versions: true,
             leader_election: None,
+            synced: CancellationToken::new(),
         }
     }
 }
 
 /// Runs until `stop`, or until leadership is lost. CustomResourceDefinitions that are not installed yet are
 /// waited for.
+///
+/// A standby fills its caches before it stands for election, so that it takes over warm.
 pub async fn run(config: OperatorConfig, stop: CancellationToken) -> Ended {
-    let Some(election) = config.leader_election.clone() else {
-        control(config, stop).await;
-        return Ended::Shutdown;
-    };
-    let election = Election::new(election, Api::new(config.client.clone()), config.clock.clone());
-    election.run(stop, |stop| control(config, stop)).await
-}
-
-async fn control(config: OperatorConfig, stop: CancellationToken) {
     let api = Api::new(config.client.clone());
     let clock = config.clock.clone();
     let (recorder, writer) = events::channel("external-secrets", api.clone(), clock.clone());
-    let shared = Arc::new(share(&config, api, recorder));
+    let shared = Arc::new(share(&config, api.clone(), recorder));
     let queue_config = QueueConfig { per_lane: config.concurrent.max(1), ..QueueConfig::default() };
     let secrets_queue = Arc::new(WorkQueue::new(queue_config, clock.clone()));
     let stores_queue = Arc::new(WorkQueue::new(queue_config, clock.clone()));
@@ -123,33 +120,53 @@ async fn control(config: OperatorConfig, stop: CancellationToken) {
         Arc::new(external_secret::controller::Controller::new(shared.clone(), secrets_queue.clone()));
     let stores = Arc::new(store::controller::Controller::new(shared.clone(), stores_queue.clone()));
 
+    // What ends with the leadership ends the watches too.
+    let end = stop.child_token();
     let mut tasks = JoinSet::new();
-    tasks.spawn(writer.run(stop.clone()));
+    tasks.spawn(writer.run(end.clone()));
     let watches = Watches {
         shared: shared.clone(),
         client: config.client,
         namespace: config.namespace,
-        stop: stop.clone(),
+        stop: end.clone(),
     };
     watches.spawn(&mut tasks, &secrets, &stores);
 
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = watches.synced() => {
-            tracing::info!("the operator's caches are filled");
-            let run_stores = {
-                let stores = stores.clone();
-                stores_queue.run(stop.clone(), move |work| stores.clone().reconcile(work))
-            };
-            let run_secrets = {
-                let secrets = secrets.clone();
-                secrets_queue.run(stop.clone(), move |work| secrets.clone().reconcile(work))
-            };
+    let reconcile = |stop: CancellationToken| {
+        let run_stores = {
+            let stores = stores.clone();
+            stores_queue.run(stop.clone(), move |work| stores.clone().reconcile(work))
+        };
+        let run_secrets = {
+            let secrets = secrets.clone();
+            secrets_queue.run(stop, move |work| secrets.clone().reconcile(work))
+        };
+        async move {
             tokio::join!(run_stores, run_secrets);
         }
-    }
+    };
+    let synced = tokio::select! {
+        () = stop.cancelled() => false,
+        () = watches.synced() => true,
+    };
+    let ended = match config.leader_election {
+        _ if !synced => Ended::Shutdown,
+        election => {
+            tracing::info!("the operator's caches are filled");
+            config.synced.cancel();
+            match election {
+                None => {
+                    reconcile(stop.clone()).await;
+                    Ended::Shutdown
+                }
+                Some(election) => Election::new(election, api, clock).run(stop.clone(), reconcile).await,
+            }
+        }
+    };
+    end.cancel();
     shared.manager.close().await;
     while tasks.join_next().await.is_some() {}
+    ended
 }
 
 fn share(config: &OperatorConfig, api: Api, recorder: events::Recorder) -> Shared {

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use coffer_types::SecretBytes;
 use coffer_types::random::Random;
 use coffer_types::time::Clock;
+use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
 /// Values by key.
@@ -40,6 +41,16 @@ impl ProviderError {
             Self::Config(text) => Self::Config(format!("{prefix}: {text}")),
         }
     }
+}
+
+/// Only an edit of the specification helps.
+pub(crate) fn config(text: impl Into<String>) -> ProviderError {
+    ProviderError::Config(text.into())
+}
+
+/// A provider's part of a store; `wrong` when it has another form.
+pub(crate) fn parse<T: DeserializeOwned>(spec: &Json, wrong: &str) -> Result<T, ProviderError> {
+    T::deserialize(spec).map_err(|_| config(wrong))
 }
 
 /// What can be done with a store.
@@ -173,6 +184,12 @@ pub trait SecretsClient: Send + Sync {
     /// Whether the store works with these credentials.
     async fn validate(&self) -> Result<Validation, ProviderError>;
 
+    /// Which version of `key` the store holds now; `None` when it tells none. Never the value: a provider that
+    /// can ask for the version alone does so, another one reads and drops the rest at once.
+    async fn current_version(&self, key: &str) -> Result<Option<String>, ProviderError> {
+        fetched_version(self, key).await
+    }
+
     /// Gives back what the connection holds at the store.
     async fn close(&self);
 
@@ -190,6 +207,19 @@ pub trait SecretsClient: Send + Sync {
         let document = self.fetch(&remote.remote).await?;
         self.map(&document, remote)
     }
+}
+
+/// The version that a read of `key` tells; what was read is dropped.
+///
+/// # Errors
+/// The read's.
+pub async fn fetched_version<C: SecretsClient + ?Sized>(
+    client: &C,
+    key: &str,
+) -> Result<Option<String>, ProviderError> {
+    let remote = RemoteKey { key: key.to_owned(), ..RemoteKey::default() };
+    let version = client.fetch(&remote).await?.version;
+    Ok((!version.is_empty()).then_some(version))
 }
 
 /// Which store, for whom.

@@ -13,7 +13,7 @@ use crate::contract::{
     Calls, Capabilities, Context, Document, Find, Maintenance, Provider, ProviderError, RemoteKey, RemoteRef,
     Scope, SecretMap, SecretsClient, Validation,
 };
-use crate::{json, property, strategies};
+use crate::{contract, json, property, strategies};
 
 /// The provider.
 #[derive(Debug, Default)]
@@ -83,7 +83,7 @@ impl Provider for Fake {
 }
 
 fn parse(spec: &Json) -> Result<Spec, ProviderError> {
-    Spec::deserialize(spec).map_err(|_| ProviderError::Config("missing store provider fake".to_owned()))
+    contract::parse(spec, "missing store provider fake")
 }
 
 struct Stored {
@@ -140,6 +140,13 @@ impl SecretsClient for Client {
     async fn get_all_secrets(&self, find: &Find) -> Result<SecretMap, ProviderError> {
         let found = self.find(find);
         self.observed("GetAllSecrets", found)
+    }
+
+    async fn current_version(&self, key: &str) -> Result<Option<String>, ProviderError> {
+        let versions = self.entries.iter().filter(|entry| entry.key == key).map(|entry| &entry.version);
+        let newest = versions.max().ok_or(ProviderError::NotFound);
+        let newest = newest.map(|version| (!version.is_empty()).then(|| version.clone()));
+        self.observed("GetSecret", newest)
     }
 
     async fn validate(&self) -> Result<Validation, ProviderError> {
@@ -212,6 +219,12 @@ mod tests {
         String::from_utf8(bytes.expose().to_vec()).unwrap()
     }
 
+    #[test]
+    fn a_specification_of_another_form_is_refused() {
+        let error = parse(&serde_json::json!({"data": 1})).err();
+        assert_eq!(error, Some(ProviderError::Config("missing store provider fake".to_owned())));
+    }
+
     #[tokio::test]
     async fn values() {
         let calls = Arc::new(Count::default());
@@ -242,6 +255,17 @@ mod tests {
         for (key, version, expected) in [("/foo", "", ""), ("/foo", "v2", "v2"), ("/json", "", "")] {
             let document = client.fetch(&reference(key, version, "").remote).await.unwrap();
             assert_eq!(document.version, expected, "{key} {version}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_current_version_is_the_newest() {
+        let client = client(Arc::default());
+        let cases =
+            [("/foo", Ok(Some("v2"))), ("/json", Ok(None)), ("/absent", Err(ProviderError::NotFound))];
+        for (key, expected) in cases {
+            let expected = expected.map(|version| version.map(str::to_owned));
+            assert_eq!(client.current_version(key).await, expected, "{key}");
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use coffer_types::SecretBytes;
 use coffer_types::time::Clock;
-use http::{HeaderMap, Request};
+use http::{HeaderMap, HeaderValue, Request};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
@@ -19,6 +19,8 @@ use hyper_util::rt::TokioExecutor;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls_platform_verifier::BuilderVerifierExt;
+
+use crate::contract::{ProviderError, config};
 
 /// The largest answer. A secret is at most 1 MiB in Kubernetes; lists of names are larger.
 pub const BODY_LIMIT: usize = 16 * 1024 * 1024;
@@ -56,6 +58,40 @@ pub enum HttpsError {
     /// The server sent the client elsewhere.
     #[error("the server answered with a redirect ({0}), which is not followed")]
     Redirect(u16),
+}
+
+/// A header that holds a credential.
+pub(crate) fn credential(parts: &[&[u8]]) -> Result<HeaderValue, ProviderError> {
+    let mut value = HeaderValue::from_bytes(&parts.concat())
+        .map_err(|_| ProviderError::Auth("the token is not a valid header".to_owned()))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// The request with `body` as JSON, or without one; `wrong` when a part of it is not valid.
+pub(crate) fn with_json(
+    request: http::request::Builder,
+    body: Option<Vec<u8>>,
+    wrong: &str,
+) -> Result<Request<Vec<u8>>, ProviderError> {
+    let request = match &body {
+        Some(_) => request.header(http::header::CONTENT_TYPE, "application/json"),
+        None => request,
+    };
+    request.body(body.unwrap_or_default()).map_err(|_| config(wrong))
+}
+
+/// Escapes one segment of a path or a value of a query: everything but unreserved characters.
+pub(crate) fn escape(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
 }
 
 /// An answer.

@@ -13,14 +13,18 @@ use serde_json::{Value as Json, json};
 
 use crate::contract::{
     Calls, Capabilities, Context, Document, Find, Provider, ProviderError, RemoteKey, RemoteRef, Scope,
-    SecretMap, SecretsClient, Validation,
+    SecretMap, SecretsClient, Validation, config,
 };
-use crate::https::{Answer, Https, HttpsError, Tls};
+use crate::https::{Answer, Https, HttpsError, Tls, credential, escape, with_json};
 use crate::json::{self as text_json, Numbers};
-use crate::references::{CaProvider, SecretKeySelector, ServiceAccountSelector, certificate_authority};
-use crate::{property, strategies};
+use crate::references::{SecretKeySelector, ServiceAccountSelector};
+use crate::trust::Trust;
+use crate::{contract, property, strategies};
 
 const PROVIDER: &str = "Kubernetes";
+const JSON: &str = "application/json";
+/// The object without its data.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 /// How long a requested service account token is valid.
 const TOKEN_SECONDS: i64 = 3600;
 
@@ -41,8 +45,8 @@ struct Spec {
 #[serde(default, rename_all = "camelCase")]
 struct Server {
     url: String,
-    ca_bundle: String,
-    ca_provider: Option<CaProvider>,
+    #[serde(flatten)]
+    trust: Trust,
 }
 
 #[derive(Deserialize, Default)]
@@ -66,12 +70,8 @@ struct TokenAuth {
     bearer_token: SecretKeySelector,
 }
 
-fn config(text: impl Into<String>) -> ProviderError {
-    ProviderError::Config(text.into())
-}
-
 fn parse(spec: &Json) -> Result<Spec, ProviderError> {
-    Spec::deserialize(spec).map_err(|_| config("no store type or wrong store type"))
+    contract::parse(spec, "no store type or wrong store type")
 }
 
 #[async_trait]
@@ -87,13 +87,16 @@ impl Provider for Kubernetes {
     fn check(&self, spec: &Json, scope: &Scope) -> Result<Vec<String>, ProviderError> {
         let spec = parse(spec)?;
         let mut warnings = Vec::new();
-        if spec.auth_ref.is_none() && spec.server.ca_bundle.is_empty() && spec.server.ca_provider.is_none() {
+        if spec.auth_ref.is_none()
+            && spec.server.trust.ca_bundle.is_empty()
+            && spec.server.trust.ca_provider.is_none()
+        {
             warnings.push(
                 "No caBundle or caProvider specified; TLS connections will use system certificate roots."
                     .to_owned(),
             );
         }
-        if let Some(provider) = &spec.server.ca_provider {
+        if let Some(provider) = &spec.server.trust.ca_provider {
             if scope.cluster && provider.namespace.is_none() {
                 return Err(config("CAProvider.namespace must not be empty with ClusterSecretStore"));
             }
@@ -140,9 +143,7 @@ impl Provider for Kubernetes {
         if spec.server.url.is_empty() {
             return Err(config("no server URL provided"));
         }
-        let authority =
-            certificate_authority(&spec.server.ca_bundle, spec.server.ca_provider.as_ref(), scope, access)
-                .await?;
+        let authority = spec.server.trust.authority(scope, access).await?;
         let (token, identity) =
             auth.read(scope, context).await.map_err(|error| error.context("failed to prepare auth"))?;
         let https = Https::new(Tls { authority, identity }, context.clock.clone())
@@ -262,22 +263,25 @@ impl Client {
         path: &str,
         body: Option<Json>,
     ) -> Result<Answer, ProviderError> {
+        self.call_for(JSON, call, method, path, body).await
+    }
+
+    /// One call whose answer is wanted as `accept`.
+    async fn call_for(
+        &self,
+        accept: &'static str,
+        call: &'static str,
+        method: &str,
+        path: &str,
+        body: Option<Json>,
+    ) -> Result<Answer, ProviderError> {
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base));
         if let Some(token) = &self.token {
-            let mut value = http::HeaderValue::from_bytes(&[b"Bearer ", token.expose()].concat())
-                .map_err(|_| ProviderError::Auth("the token is not a valid header".to_owned()))?;
-            value.set_sensitive(true);
-            request = request.header(http::header::AUTHORIZATION, value);
+            request = request.header(http::header::AUTHORIZATION, credential(&[b"Bearer ", token.expose()])?);
         }
-        request = request.header(http::header::ACCEPT, "application/json");
-        let body = match body {
-            Some(body) => {
-                request = request.header(http::header::CONTENT_TYPE, "application/json");
-                body.to_string().into_bytes()
-            }
-            None => Vec::new(),
-        };
-        let request = request.body(body).map_err(|_| config("the server's URL or the key is not valid"))?;
+        request = request.header(http::header::ACCEPT, accept);
+        let body = body.map(|body| body.to_string().into_bytes());
+        let request = with_json(request, body, "the server's URL or the key is not valid")?;
         let result = self.https.send(request).await;
         let success = result.as_ref().is_ok_and(|answer| answer.status < 400);
         self.calls.observe(PROVIDER, call, success);
@@ -301,19 +305,6 @@ impl Client {
         }
         path
     }
-}
-
-/// Everything but unreserved characters is escaped.
-fn escape(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
 }
 
 /// The `message` of a Status: a server's words about an object, no value of it.
@@ -471,6 +462,13 @@ impl SecretsClient for Client {
             }
         }
         strategies::convert_keys(&find.conversion, found).map_err(config)
+    }
+
+    async fn current_version(&self, key: &str) -> Result<Option<String>, ProviderError> {
+        let path = self.secrets_path(key);
+        let answer = self.call_for(METADATA, "GetSecret", "GET", &path, None).await?;
+        let version = resource_version(&answer.body);
+        Ok((!version.is_empty()).then_some(version))
     }
 
     async fn validate(&self) -> Result<Validation, ProviderError> {

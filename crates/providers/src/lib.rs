@@ -19,6 +19,8 @@ pub mod open_bao;
 mod property;
 pub mod references;
 pub mod strategies;
+#[cfg(any(feature = "vault", feature = "openbao", feature = "kubernetes"))]
+mod trust;
 #[cfg(any(feature = "vault", feature = "openbao"))]
 pub mod vault;
 

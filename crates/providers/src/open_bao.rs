@@ -8,39 +8,21 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use coffer_types::SecretBytes;
-use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::contract::{
     Capabilities, Context, Document, Find, Provider, ProviderError, RemoteKey, RemoteRef, Scope, SecretMap,
-    SecretsClient, Validation,
+    SecretsClient, Validation, config,
 };
-use crate::references::{CaProvider, certificate_authority};
-use crate::strategies;
-use crate::vault::{Api, ApiConfig, Auth, kv};
+use crate::vault::{Api, ApiConfig, Server, kv};
+use crate::{contract, strategies};
 
 /// The provider.
 #[derive(Debug)]
 pub struct OpenBao;
 
-#[derive(Deserialize, Default, Clone)]
-#[serde(default, rename_all = "camelCase")]
-struct Spec {
-    server: String,
-    path: String,
-    version: String,
-    namespace: String,
-    ca_bundle: String,
-    ca_provider: Option<CaProvider>,
-    auth: Option<Auth>,
-}
-
-fn config(text: impl Into<String>) -> ProviderError {
-    ProviderError::Config(text.into())
-}
-
-fn parse(spec: &Json) -> Result<Spec, ProviderError> {
-    Spec::deserialize(spec).map_err(|_| config("invalid openBao provider"))
+fn parse(spec: &Json) -> Result<Server, ProviderError> {
+    contract::parse(spec, "invalid openBao provider")
 }
 
 #[async_trait]
@@ -55,7 +37,7 @@ impl Provider for OpenBao {
 
     fn check(&self, spec: &Json, scope: &Scope) -> Result<Vec<String>, ProviderError> {
         let spec = parse(spec)?;
-        if !spec.ca_bundle.is_empty() && spec.ca_provider.is_some() {
+        if !spec.trust.ca_bundle.is_empty() && spec.trust.ca_provider.is_some() {
             return Err(config("at most one of the fields in [caBundle caProvider] may be set"));
         }
         let auth = spec.auth.unwrap_or_default();
@@ -69,9 +51,7 @@ impl Provider for OpenBao {
 
     fn is_referent(&self, spec: &Json, scope: &Scope) -> bool {
         parse(spec).is_ok_and(|spec| {
-            let authority = spec.ca_provider.as_ref();
-            authority.is_some_and(|ca| scope.is_referent(ca.namespace.as_deref()))
-                || spec.auth.is_some_and(|auth| auth.is_referent(scope))
+            spec.trust.is_referent(scope) || spec.auth.is_some_and(|auth| auth.is_referent(scope))
         })
     }
 
@@ -83,30 +63,27 @@ impl Provider for OpenBao {
     ) -> Result<Arc<dyn SecretsClient>, ProviderError> {
         self.check(spec, scope)?;
         let spec = parse(spec)?;
-        let access = context.access.as_ref();
-        let authority = certificate_authority(&spec.ca_bundle, spec.ca_provider.as_ref(), scope, access)
-            .await
-            .map_err(|error| error.context("cannot set OpenBao CA certificate"))?;
-        let referent_authority =
-            spec.ca_provider.as_ref().is_some_and(|ca| scope.is_referent(ca.namespace.as_deref()));
+        let authority = spec.trust.authority(scope, context.access.as_ref()).await;
+        let authority = authority.map_err(|error| error.context("cannot set OpenBao CA certificate"))?;
+        let referent_authority = spec.trust.is_referent(scope);
+        let version_two = spec.version_two();
         let api = Api::new(ApiConfig {
             provider: "OpenBao",
             server: spec.server.clone(),
-            namespace: spec.namespace.clone(),
+            namespace: spec.namespace,
             headers: std::collections::BTreeMap::new(),
             read_your_writes: false,
             forward_inconsistent: false,
             authority,
             identity: None,
             context: context.clone(),
-            auth: spec.auth.clone().unwrap_or_default(),
+            auth: spec.auth.unwrap_or_default(),
             authenticated: true,
             scope: scope.clone(),
         })?;
         api.token().await?;
         let mount =
             if spec.path.is_empty() { "kv".to_owned() } else { spec.path.trim_matches('/').to_owned() };
-        let version_two = spec.version != "v1";
         let referent = referent_authority || api.is_referent();
         Ok(Arc::new(Client { api, server: spec.server, mount, version_two, referent }))
     }
@@ -171,18 +148,15 @@ impl SecretsClient for Client {
         let prefix = if start.is_empty() { String::new() } else { format!("{start}/") };
         let answer = self.api.read("ListSecrets", &self.path("metadata", &prefix), "list=true").await?;
         let names = answer.as_ref().map(kv::list_keys).unwrap_or_default();
-        let mut found = SecretMap::new();
-        for name in names.into_iter().filter(|name| !name.ends_with('/') && pattern.is_match(name)) {
-            let remote = RemoteKey { key: format!("{prefix}{name}"), ..RemoteKey::default() };
-            match self.fetch(&remote).await {
-                Ok(document) => {
-                    found.insert(name, kv::value(document.text()?, "")?);
-                }
-                Err(ProviderError::NotFound) => {}
-                Err(error) => return Err(error),
-            }
+        let names = names.into_iter().filter(|name| !name.ends_with('/') && pattern.is_match(name));
+        kv::all(self, names.map(|name| (name.clone(), format!("{prefix}{name}")))).await
+    }
+
+    async fn current_version(&self, key: &str) -> Result<Option<String>, ProviderError> {
+        if !self.version_two {
+            return Ok(None);
         }
-        Ok(found)
+        self.api.current_version(self, key, Some(self.path("metadata", key))).await
     }
 
     async fn validate(&self) -> Result<Validation, ProviderError> {

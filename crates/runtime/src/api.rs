@@ -286,6 +286,7 @@ impl From<kube::Error> for ApiError {
             kube::Error::HyperError(error) => Self::unreachable(chain(&error)),
             kube::Error::Service(error) => Self::unreachable(chain(error.as_ref())),
             kube::Error::HttpError(error) => Self::unreachable(error.to_string()),
+            kube::Error::ReadEvents(error) => Self::unreachable(chain(&error)),
             kube::Error::Auth(_) => Self::unreachable("the API server's credentials could not be read"),
             // The other variants print what they could not decode.
             _ => Self::unreachable("the API server's answer could not be decoded"),

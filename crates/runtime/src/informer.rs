@@ -17,11 +17,16 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{ObjectKey, Resource};
+use crate::api::{ApiError, ObjectKey, Resource};
 use crate::queue::core::backoff;
 
 const RETRY_BASE: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(30);
+/// What goes on failing is warned of again after this time.
+const WARN_AGAIN: Duration = Duration::from_secs(600);
+/// How many objects one answer to a list of metadata holds: annotations alone may be 256 KiB for each, and one
+/// page is in memory at a time.
+const METADATA_PAGE: u32 = 50;
 
 /// What is kept of one object.
 #[derive(Debug, Clone)]
@@ -32,6 +37,14 @@ pub struct Kept<T> {
     pub resource_version: String,
     /// What the owner keeps.
     pub object: T,
+}
+
+/// What a cache is fed from.
+pub struct Source<S> {
+    /// Plural of the resource, for the log.
+    pub plural: &'static str,
+    /// What is there and what happens to it.
+    pub events: S,
 }
 
 /// A change in the cache: the object before and after.
@@ -111,18 +124,18 @@ impl<T> Informer<T> {
         }
     }
 
-    /// Feeds the cache from `events` until `stop`; `keep` reduces an object (`None`: not of interest),
+    /// Feeds the cache from `source` until `stop`; `keep` reduces an object (`None`: not of interest),
     /// `changed` hears of each change after it is in the cache.
     pub async fn run<K>(
         &self,
-        events: impl Stream<Item = watcher::Result<Event<K>>>,
+        source: Source<impl Stream<Item = watcher::Result<Event<K>>>>,
         keep: impl Fn(K) -> Option<Kept<T>>,
         changed: impl Fn(Change<'_, T>),
         clock: &dyn Clock,
         stop: CancellationToken,
     ) {
-        let mut events = pin!(events);
-        let mut failures = 0;
+        let mut events = pin!(source.events);
+        let (mut failures, mut trouble) = (0, Trouble::default());
         let mut listed: Option<BTreeMap<ObjectKey, ()>> = None;
         loop {
             let event = tokio::select! {
@@ -132,13 +145,16 @@ impl<T> Informer<T> {
             match event {
                 None => return,
                 Some(Ok(event)) => {
-                    failures = 0;
+                    // A list is begun before it is known whether it can be had.
+                    if !matches!(event, Event::Init) {
+                        (failures, trouble) = (0, Trouble::default());
+                    }
                     self.apply(event, &mut listed, &keep, &changed);
                 }
                 Some(Err(error)) => {
                     let wait = backoff(RETRY_BASE, RETRY_MAX, failures);
                     failures = failures.saturating_add(1);
-                    report(&error, wait);
+                    report(source.plural, error, wait, trouble.is_loud(clock.monotonic()));
                     tokio::select! {
                         () = stop.cancelled() => return,
                         () = clock.sleep(wait) => {}
@@ -218,26 +234,41 @@ fn newer(left: &str, right: &str) -> bool {
     }
 }
 
-fn report(error: &watcher::Error, wait: Duration) {
+/// Warns of what goes on failing once, and then every so often.
+#[derive(Default)]
+struct Trouble(Option<Duration>);
+
+impl Trouble {
+    fn is_loud(&mut self, now: Duration) -> bool {
+        let loud = self.0.is_none_or(|told| WARN_AGAIN <= now.saturating_sub(told));
+        if loud {
+            self.0 = Some(now);
+        }
+        loud
+    }
+}
+
+fn report(plural: &str, error: watcher::Error, wait: Duration, loud: bool) {
     let seconds = wait.as_secs();
-    // The text of the other variants may quote what could not be decoded.
+    let (what, why) = explain(error);
+    // 410: too old, which listing again mends. 404: not installed yet, which the program tells by itself.
+    if loud && !matches!(why.code, 404 | 410) {
+        tracing::warn!(resource = plural, why = %why, seconds, "{what} failed; it is tried again");
+    } else {
+        tracing::debug!(resource = plural, why = %why, seconds, "{what} failed");
+    }
+}
+
+/// What failed, and why; never what could not be decoded.
+fn explain(error: watcher::Error) -> (&'static str, ApiError) {
     match error {
-        watcher::Error::WatchError(status) if status.code == 410 => {
-            tracing::debug!("the watch is too old; listing again");
+        watcher::Error::InitialListFailed(error) => ("listing", error.into()),
+        watcher::Error::WatchStartFailed(error) | watcher::Error::WatchFailed(error) => {
+            ("watching", error.into())
         }
-        watcher::Error::WatchError(status) => {
-            tracing::warn!(code = status.code, message = %status.message, seconds, "the watch failed");
-        }
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => {
-            tracing::warn!(code = status.code, message = %status.message, seconds, "listing or watching failed");
-        }
-        watcher::Error::InitialListFailed(_) => tracing::warn!(seconds, "listing failed"),
-        watcher::Error::WatchStartFailed(_) | watcher::Error::WatchFailed(_) => {
-            tracing::warn!(seconds, "the watch broke");
-        }
+        watcher::Error::WatchError(status) => ("watching", kube::Error::Api(status).into()),
         watcher::Error::NoResourceVersion => {
-            tracing::warn!(seconds, "the list has no resourceVersion");
+            ("listing", ApiError::unreachable("the list has no resourceVersion"))
         }
     }
 }
@@ -247,17 +278,21 @@ pub fn objects(
     client: kube::Client,
     resource: &Resource,
     namespace: &str,
-) -> impl Stream<Item = watcher::Result<Event<DynamicObject>>> + use<> {
-    watcher::watcher(dynamic(client, resource, namespace), watcher::Config::default())
+) -> Source<impl Stream<Item = watcher::Result<Event<DynamicObject>>> + use<>> {
+    let events = watcher::watcher(dynamic(client, resource, namespace), watcher::Config::default());
+    Source { plural: resource.plural, events }
 }
 
-/// Metadata only of one namespace, or of all when it is "".
+/// Metadata only of one namespace, or of all when it is "". The values stay with the API server: neither the
+/// list nor the watch carries them.
 pub fn metadata(
     client: kube::Client,
     resource: &Resource,
     namespace: &str,
-) -> impl Stream<Item = watcher::Result<Event<PartialObjectMeta<DynamicObject>>>> + use<> {
-    watcher::watcher(dynamic(client, resource, namespace), watcher::Config::default())
+) -> Source<impl Stream<Item = watcher::Result<Event<PartialObjectMeta<DynamicObject>>>> + use<>> {
+    let config = watcher::Config::default().page_size(METADATA_PAGE);
+    let events = watcher::watcher(dynamic(client, resource, namespace), config);
+    Source { plural: resource.plural, events }
 }
 
 fn dynamic<K>(client: kube::Client, resource: &Resource, namespace: &str) -> kube::Api<K>
@@ -289,13 +324,14 @@ mod tests {
 
     fn feed(informer: &Informer<&'static str>, events: Vec<Event<&'static str>>) -> String {
         let heard = Mutex::new(Vec::new());
-        let stream = futures::stream::iter(events.into_iter().map(Ok));
+        let events = futures::stream::iter(events.into_iter().map(Ok));
+        let source = Source { plural: "things", events };
         let changed = |change: Change<'_, &'static str>| {
             let show = |value: Option<Arc<&'static str>>| value.map_or("-", |value| *value);
             heard.lock().push(format!("{}:{}>{}", change.key.name, show(change.old), show(change.new)));
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(informer.run(stream, keep, changed, &SystemClock::new(), CancellationToken::new()));
+        runtime.block_on(informer.run(source, keep, changed, &SystemClock::new(), CancellationToken::new()));
         heard.into_inner().join(" ")
     }
 
@@ -347,6 +383,40 @@ mod tests {
         assert_eq!(feed(&informer, vec![Event::Apply("a@6=other")]), "a:mine>other");
         informer.write_through(keep("gone@9=x").unwrap());
         assert_eq!(informer.len(), 1, "an object that is gone does not come back");
+    }
+
+    #[test]
+    fn a_failure_names_its_cause_and_no_content() {
+        let refused = || -> Box<dyn std::error::Error + Send + Sync> {
+            std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "Connection refused").into()
+        };
+        let status = || Box::new(kube::core::Status::failure("no such right", "Forbidden").with_code(403));
+        let decoding = serde_json::from_str::<u8>("\"hunter2\"").unwrap_err();
+        let cases = [
+            (
+                watcher::Error::InitialListFailed(kube::Error::Service(refused())),
+                "listing",
+                "Connection refused",
+            ),
+            (watcher::Error::WatchFailed(kube::Error::Service(refused())), "watching", "Connection refused"),
+            (watcher::Error::WatchStartFailed(kube::Error::Api(status())), "watching", "no such right"),
+            (watcher::Error::WatchError(status()), "watching", "no such right"),
+            (watcher::Error::InitialListFailed(kube::Error::SerdeError(decoding)), "listing", "decoded"),
+            (watcher::Error::NoResourceVersion, "listing", "no resourceVersion"),
+        ];
+        for (error, what, why) in cases {
+            let (found, text) = explain(error);
+            assert_eq!(found, what);
+            assert!(text.to_string().contains(why) && !text.to_string().contains("hunter2"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_goes_on_failing_is_told_quietly() {
+        let mut trouble = Trouble::default();
+        for (second, loud) in [(0, true), (1, false), (599, false), (600, true), (601, false)] {
+            assert_eq!(trouble.is_loud(Duration::from_secs(second)), loud, "at {second}");
+        }
     }
 
     #[test]

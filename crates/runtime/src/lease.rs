@@ -28,6 +28,34 @@ pub struct ElectionConfig {
     pub retry_period: Duration,
 }
 
+impl ElectionConfig {
+    /// How long one call may take: half of the deadline, as upstream's, so that there is time for another try.
+    fn call_timeout(&self) -> Duration {
+        self.renew_deadline / 2
+    }
+
+    /// Whether the three times fit together; client-go's rules and texts.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn check(&self) -> Result<(), String> {
+        if self.lease_duration <= self.renew_deadline {
+            return Err("leaseDuration must be greater than renewDeadline".to_owned());
+        }
+        // So that the jitter of client-go's retries fits in.
+        if self.renew_deadline <= self.retry_period.mul_f64(1.2) {
+            return Err("renewDeadline must be greater than retryPeriod*JitterFactor".to_owned());
+        }
+        if self.lease_duration < Duration::from_secs(1) {
+            return Err("leaseDuration must be greater than zero".to_owned());
+        }
+        if self.retry_period.is_zero() {
+            return Err("retryPeriod must be greater than zero".to_owned());
+        }
+        Ok(())
+    }
+}
+
 /// Upstream's defaults for the three times.
 pub const DEFAULT_TIMES: (Duration, Duration, Duration) =
     (Duration::from_secs(15), Duration::from_secs(10), Duration::from_secs(2));
@@ -98,7 +126,15 @@ impl Election {
         F: FnOnce(CancellationToken) -> Fut,
         Fut: Future<Output = ()>,
     {
-        while !self.attempt().await {
+        loop {
+            let patience = self.config.call_timeout();
+            let held = tokio::select! {
+                () = shutdown.cancelled() => return Ended::Shutdown,
+                held = self.attempt(patience) => held,
+            };
+            if held {
+                break;
+            }
             tokio::select! {
                 () = shutdown.cancelled() => return Ended::Shutdown,
                 () = self.clock.sleep(self.config.retry_period) => {}
@@ -116,12 +152,11 @@ impl Election {
             }
             let left =
                 self.config.renew_deadline.saturating_sub(self.clock.monotonic().saturating_sub(renewed));
-            let clock = self.clock.clone();
+            let patience = left.min(self.config.call_timeout());
             // The work goes on while the Lease is renewed.
             let held = tokio::select! {
                 () = &mut work => break Ended::Finished,
-                () = clock.sleep(left) => false,
-                held = self.attempt() => held,
+                held = self.attempt(patience) => held,
             };
             let now = self.clock.monotonic();
             if held {
@@ -141,9 +176,14 @@ impl Election {
         ended
     }
 
-    /// One try; whether the Lease is ours afterwards.
-    async fn attempt(&mut self) -> bool {
-        match self.try_acquire().await {
+    /// One try; whether the Lease is ours afterwards. A server that does not answer in time is asked again later.
+    async fn attempt(&mut self, patience: Duration) -> bool {
+        let clock = self.clock.clone();
+        let result = tokio::select! {
+            result = self.try_acquire() => result,
+            () = clock.sleep(patience) => Err(ApiError::unreachable("no answer in time")),
+        };
+        match result {
             Ok(held) => held,
             Err(error) => {
                 tracing::debug!(lease = %self.config.lease, code = error.code, "the lease could not be written");
@@ -250,6 +290,29 @@ impl Election {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn o9_times_must_fit_together() {
+        let config = |lease, renew, retry| ElectionConfig {
+            lease: ObjectKey::new("ns", "l"),
+            identity: "me".to_owned(),
+            lease_duration: Duration::from_secs(lease),
+            renew_deadline: Duration::from_secs(renew),
+            retry_period: Duration::from_secs(retry),
+        };
+        let cases = [
+            ((15, 10, 2), Ok(())),
+            ((10, 10, 2), Err("leaseDuration must be greater than renewDeadline")),
+            ((15, 10, 9), Err("renewDeadline must be greater than retryPeriod*JitterFactor")),
+            ((15, 10, 8), Ok(())),
+            ((15, 10, 0), Err("retryPeriod must be greater than zero")),
+            ((1, 0, 0), Err("renewDeadline must be greater than retryPeriod*JitterFactor")),
+        ];
+        for ((lease, renew, retry), expected) in cases {
+            let found = config(lease, renew, retry).check();
+            assert_eq!(found.as_ref().copied().map_err(String::as_str), expected, "{lease} {renew} {retry}");
+        }
+    }
 
     #[test]
     fn who_may_lead() {

@@ -1,5 +1,6 @@
 //! What every controller shares: work queue, reflectors, clock, events, metrics.
 
+pub mod anonymous;
 pub mod api;
 pub mod clock;
 pub mod events;

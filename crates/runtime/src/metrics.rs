@@ -39,7 +39,9 @@ pub struct Family {
     help: &'static str,
     kind: Kind,
     labels: &'static [&'static str],
-    series: Mutex<BTreeMap<Vec<String>, Series>>,
+    /// In the order of their label values. Found without making the values' copies: this is on the way
+    /// of every request.
+    series: Mutex<Vec<(Vec<String>, Series)>>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -47,6 +49,26 @@ struct Series {
     value: f64,
     count: u64,
     buckets: Vec<u64>,
+}
+
+/// All series of a family as they are at a moment: numbers that are counted elsewhere.
+#[derive(Debug, Default)]
+pub struct Counted(Vec<(Vec<String>, Series)>);
+
+impl Counted {
+    /// A counter or gauge.
+    pub fn number(&mut self, labels: &[&str], value: f64) {
+        self.add(labels, Series { value, ..Series::default() });
+    }
+
+    /// A histogram: how many observations there are up to each bound, and in all, and their sum.
+    pub fn observed(&mut self, labels: &[&str], buckets: Vec<u64>, count: u64, sum: f64) {
+        self.add(labels, Series { value: sum, count, buckets });
+    }
+
+    fn add(&mut self, labels: &[&str], series: Series) {
+        self.0.push((labels.iter().map(|label| (*label).to_owned()).collect(), series));
+    }
 }
 
 impl Registry {
@@ -137,19 +159,29 @@ impl Family {
     /// The present number (a histogram's sum); 0 for label values that were never used.
     pub fn value(&self, labels: &[&str]) -> f64 {
         let series = self.series.lock();
-        let same = |key: &&Vec<String>| key.iter().map(String::as_str).eq(labels.iter().copied());
-        series.keys().find(same).map_or(0.0, |key| series[key].value)
+        position(&series, labels).map_or(0.0, |index| series[index].1.value)
     }
 
     /// Drops the series whose label values `gone` says yes to.
     pub fn remove(&self, gone: impl Fn(&[String]) -> bool) {
-        self.series.lock().retain(|labels, _| !gone(labels));
+        self.series.lock().retain(|(labels, _)| !gone(labels));
+    }
+
+    /// Puts numbers that are counted elsewhere in the place of all that is there.
+    pub fn replace(&self, Counted(mut series): Counted) {
+        series.sort_by(|one, other| one.0.cmp(&other.0));
+        *self.series.lock() = series;
     }
 
     fn change(&self, labels: &[&str], change: impl FnOnce(&mut Series)) {
         debug_assert_eq!(labels.len(), self.labels.len(), "{}", self.name);
-        let key: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
-        change(self.series.lock().entry(key).or_default());
+        let mut series = self.series.lock();
+        let index = position(&series, labels).unwrap_or_else(|index| {
+            let labels = labels.iter().map(|label| (*label).to_owned()).collect();
+            series.insert(index, (labels, Series::default()));
+            index
+        });
+        change(&mut series[index].1);
     }
 
     fn render(&self, out: &mut String) {
@@ -159,15 +191,24 @@ impl Family {
             Kind::Histogram(_) => "histogram",
         };
         let name = self.name;
+        let mut all = self.series.lock().clone();
+        if all.is_empty() {
+            // As the originals: a metric with labels is not shown before it has a series, one without is.
+            if !self.labels.is_empty() {
+                return;
+            }
+            let buckets = if let Kind::Histogram(bounds) = self.kind { bounds.len() } else { 0 };
+            all.push((Vec::new(), Series { buckets: vec![0; buckets], ..Series::default() }));
+        }
         // Writing to a string does not fail.
         let _ = writeln!(out, "# HELP {name} {}\n# TYPE {name} {kind}", self.help);
-        for (labels, series) in self.series.lock().iter() {
+        for (labels, series) in &all {
             let Kind::Histogram(bounds) = self.kind else {
                 let _ = writeln!(out, "{name}{} {}", self.label_text(labels, None), series.value);
                 continue;
             };
             for (bound, bucket) in bounds.iter().zip(&series.buckets) {
-                let bound = bound.to_string();
+                let bound = float_text(*bound);
                 let _ = writeln!(out, "{name}_bucket{} {bucket}", self.label_text(labels, Some(&bound)));
             }
             let count = series.count;
@@ -188,6 +229,26 @@ impl Family {
             .collect();
         if pairs.is_empty() { String::new() } else { format!("{{{}}}", pairs.join(",")) }
     }
+}
+
+/// A bound as the originals write it, since it is part of a series' name: as Go's `%g`.
+fn float_text(value: f64) -> String {
+    if value == 0.0 || (1e-4..1e21).contains(&value.abs()) {
+        return value.to_string();
+    }
+    let scientific = format!("{value:e}");
+    match scientific.split_once('e') {
+        Some((mantissa, exponent)) => match exponent.strip_prefix('-') {
+            Some(digits) => format!("{mantissa}e-{digits:0>2}"),
+            None => format!("{mantissa}e+{exponent:0>2}"),
+        },
+        None => scientific,
+    }
+}
+
+/// Where the series with these label values is, or belongs.
+fn position(series: &[(Vec<String>, Series)], labels: &[&str]) -> Result<usize, usize> {
+    series.binary_search_by(|(known, _)| known.iter().map(String::as_str).cmp(labels.iter().copied()))
 }
 
 #[cfg(test)]
@@ -221,7 +282,39 @@ took_seconds_count{verb="get"} 2
 "#;
         assert_eq!(registry.render(), expected);
         assert_eq!((counter.value(&["x"]), counter.value(&["unused"])), (2.5, 0.0));
+        let mut counted = Counted::default();
+        counted.observed(&["put"], vec![1, 1], 2, 9.5);
+        counted.observed(&["get"], vec![0, 1], 1, 0.75);
+        histogram.replace(counted);
+        let shown = registry.render();
+        let places = ["took_seconds_sum{verb=\"get\"} 0.75", "took_seconds_count{verb=\"put\"} 2"]
+            .map(|line| shown.find(line).expect("in order"));
+        assert!(places.is_sorted(), "{shown}");
         counter.remove(|labels| labels[0] == "x");
+        registry.counter("never_total", "Never.", &["name"]);
+        registry.histogram("none_seconds", "None.", &[], &[1.0]);
+        let shown = registry.render();
+        assert!(
+            !shown.contains("never_total") && shown.contains("none_seconds_bucket{le=\"1\"} 0\n"),
+            "{shown}"
+        );
         assert!(!registry.render().contains("calls_total{name=\"x\"}"));
+    }
+
+    // What Go prints for these with strconv's 'g', of the shortest digits.
+    #[test]
+    fn bounds_are_written_as_the_originals_write_them() {
+        for (bound, expected) in [
+            (5e-6, "5e-06"),
+            (1.024e-2, "0.01024"),
+            (8e-5, "8e-05"),
+            (0.0001, "0.0001"),
+            (1.0, "1"),
+            (600.0, "600"),
+            (2.5, "2.5"),
+            (1e21, "1e+21"),
+        ] {
+            assert_eq!(float_text(bound), expected);
+        }
     }
 }

@@ -7,61 +7,27 @@ use coffer_runtime::metrics::Registry as MetricsRegistry;
 use coffer_store::Storage;
 use coffer_store::key::{KeyError, Origin};
 use coffer_store::registry::{Registry, ResourceConfig};
-use coffer_types::Status;
 use coffer_types::random::Random;
 use coffer_types::time::Clock;
-use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::health::{HealthCheck, Simple};
+use crate::health::HealthCheck;
 use crate::metrics::Metrics;
 use crate::ports::{AdmissionChain, Authenticator, Authorizer, CreateOnly, Objects, UserInfo};
+use crate::resources::builtin::{BUILT_IN, Built};
 use crate::resources::custom::CustomResources;
 use crate::resources::objects::StoredObjects;
 use crate::resources::printer::Printer;
 use crate::resources::strategy::{BuiltIn, Strategy};
-use crate::resources::{BUILT_IN, Built, Resource, Resources};
+use crate::resources::{Resource, Resources};
+use crate::serve::pipeline::Pipeline;
 use crate::serve::tls::{ServerCertificate, server_config};
-use crate::serve::{InProcess, Pipeline, listener};
+use crate::serve::{InProcess, listener};
+use crate::standard_checks;
+use crate::state::Server;
+pub use crate::state::{Answer, Route};
 use crate::wire::{StorageCodec, Wire};
-
-/// A document under a path of its own, such as the OpenID configuration.
-pub struct Route {
-    /// Path.
-    pub path: &'static str,
-    /// `Content-Type`.
-    pub content_type: &'static str,
-    /// `Cache-Control`, when it is not the usual one.
-    pub cache_control: Option<&'static str>,
-    /// Makes the document from the parameters of the query, already unescaped.
-    pub answer: Answer,
-}
-
-/// What makes a document.
-pub type Answer =
-    Box<dyn Fn(Vec<(String, String)>) -> BoxFuture<'static, Result<Vec<u8>, Status>> + Send + Sync>;
-
-impl Route {
-    /// A document that is made at each request.
-    pub fn new(path: &'static str, content_type: &'static str, answer: Answer) -> Self {
-        Self { path, content_type, cache_control: None, answer }
-    }
-
-    /// A document that never changes.
-    pub fn fixed(
-        path: &'static str,
-        content_type: &'static str,
-        cache_control: &'static str,
-        body: Vec<u8>,
-    ) -> Self {
-        let answer: Answer = Box::new(move |_| {
-            let body = body.clone();
-            Box::pin(async move { Ok(body) })
-        });
-        Self { path, content_type, cache_control: Some(cache_control), answer }
-    }
-}
 
 /// What a server is made of. What is stored needs only the first three.
 pub struct ApiServerConfig {
@@ -100,21 +66,6 @@ pub struct Policy {
     pub routes: Vec<Route>,
     /// More health checks.
     pub health_checks: Vec<Arc<dyn HealthCheck>>,
-}
-
-/// Everything that handlers share.
-pub(crate) struct Server {
-    pub(crate) resources: Arc<Resources>,
-    pub(crate) authenticator: Arc<dyn Authenticator>,
-    pub(crate) authorizer: Arc<dyn Authorizer>,
-    pub(crate) admission: AdmissionChain,
-    pub(crate) routes: Vec<Route>,
-    pub(crate) health_checks: Vec<Arc<dyn HealthCheck>>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) random: Arc<dyn Random>,
-    pub(crate) metrics: Metrics,
-    /// Ends watches.
-    pub(crate) stop: CancellationToken,
 }
 
 /// A running API server.
@@ -168,7 +119,7 @@ impl Foundation {
             .collect();
         let resources = Arc::new(Resources::new(resources));
         let storage = Arc::clone(&config.storage);
-        let mut health_checks = standard_checks(&storage, &stop);
+        let mut health_checks = standard_checks::all(&storage, &stop);
         health_checks.extend(policy.health_checks);
         let server = Arc::new(Server {
             resources,
@@ -177,9 +128,9 @@ impl Foundation {
             admission: policy.admission,
             routes: policy.routes,
             health_checks,
+            metrics: Metrics::new(config.metrics, Arc::clone(&storage), Arc::clone(&config.clock)),
             clock: config.clock,
             random: config.random,
-            metrics: Metrics::new(config.metrics),
             stop: stop.clone(),
         });
         objects.connect(Arc::clone(&server));
@@ -229,30 +180,6 @@ fn built_in(
         printer: Printer::BuiltIn(built.group, built.kind),
         definition_version: String::new(),
     })
-}
-
-fn standard_checks(storage: &Arc<Storage>, stop: &CancellationToken) -> Vec<Arc<dyn HealthCheck>> {
-    let caches = Arc::clone(storage);
-    let stopping = stop.clone();
-    vec![
-        Arc::new(Simple { name: "ping", ready_only: false, check: Box::new(|| Ok(())) }),
-        Arc::new(Simple { name: "log", ready_only: false, check: Box::new(|| Ok(())) }),
-        Arc::new(Simple {
-            name: "informer-sync",
-            ready_only: true,
-            check: Box::new(move || {
-                let missing = caches.not_ready();
-                if missing.is_empty() { Ok(()) } else { Err(format!("not filled: {}", missing.join(", "))) }
-            }),
-        }),
-        Arc::new(Simple {
-            name: "shutdown",
-            ready_only: true,
-            check: Box::new(move || {
-                if stopping.is_cancelled() { Err("process is shutting down".to_owned()) } else { Ok(()) }
-            }),
-        }),
-    ]
 }
 
 impl ApiServer {

@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use http::header::{HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Response, StatusCode};
 
+use crate::body::Body;
 use crate::query::Query;
 use crate::respond;
-use crate::serve::Body;
 
-/// One named check. The text of a failure is for the log.
+/// One named check. The text of a failure is for the log, and for who asks for this check alone.
 #[async_trait]
 pub trait HealthCheck: Send + Sync + 'static {
     /// Name, such as `etcd` or `poststarthook/rbac/bootstrap-roles`.
@@ -19,9 +19,28 @@ pub trait HealthCheck: Send + Sync + 'static {
     /// Whether all is well.
     async fn check(&self) -> Result<(), String>;
 
+    /// What is worth knowing although all is well.
+    fn detail(&self) -> Option<String> {
+        None
+    }
+
     /// Whether `/readyz` alone asks.
     fn ready_only(&self) -> bool {
         false
+    }
+
+    /// Whether `/livez` asks too: a failure there ends the server.
+    fn live(&self) -> bool {
+        true
+    }
+}
+
+/// Whether `endpoint` asks `check`.
+fn asks(endpoint: Endpoint, check: &dyn HealthCheck) -> bool {
+    match endpoint {
+        Endpoint::Readyz => true,
+        Endpoint::Healthz => !check.ready_only(),
+        Endpoint::Livez => !check.ready_only() && check.live(),
     }
 }
 
@@ -72,14 +91,14 @@ pub(crate) async fn answer(
     checks: &[Arc<dyn HealthCheck>],
     query: &Query,
 ) -> Option<Response<Body>> {
-    let mut asked = checks.iter().filter(|check| endpoint == Endpoint::Readyz || !check.ready_only());
+    let mut asked = checks.iter().filter(|check| asks(endpoint, check.as_ref()));
     if !check.is_empty() {
         let one = asked.find(|candidate| candidate.name() == check)?;
         return Some(match one.check().await {
-            Ok(()) => respond::raw(StatusCode::OK, "text/plain; charset=utf-8", "ok"),
+            Ok(()) => respond::raw(StatusCode::OK, "text/plain; charset=utf-8", well(&**one)),
             Err(error) => {
                 failed(endpoint, check, &error);
-                respond::text(StatusCode::INTERNAL_SERVER_ERROR, "internal server error: reason withheld")
+                respond::text(StatusCode::INTERNAL_SERVER_ERROR, &format!("internal server error: {error}"))
             }
         });
     }
@@ -95,7 +114,7 @@ pub(crate) async fn answer(
             continue;
         }
         match check.check().await {
-            Ok(()) => lines.push_str(&format!("[+]{name} ok\n")),
+            Ok(()) => lines.push_str(&format!("[+]{name} {}\n", well(&**check))),
             Err(error) => {
                 all_well = false;
                 failed(endpoint, name, &error);
@@ -119,6 +138,10 @@ pub(crate) async fn answer(
     })
 }
 
+fn well(check: &dyn HealthCheck) -> String {
+    check.detail().map_or_else(|| "ok".to_owned(), |detail| format!("ok: {detail}"))
+}
+
 fn failed(endpoint: Endpoint, check: &str, error: &str) {
     tracing::warn!(endpoint = endpoint.name(), check, error, "health check failed");
 }
@@ -137,7 +160,7 @@ mod tests {
 
     fn checks(well: bool) -> Vec<Arc<dyn HealthCheck>> {
         let simple = |name, ready_only, well: bool| {
-            let check = Box::new(move || if well { Ok(()) } else { Err("secret reason".to_owned()) });
+            let check = Box::new(move || if well { Ok(()) } else { Err("etcd is away".to_owned()) });
             Arc::new(Simple { name, ready_only, check }) as Arc<dyn HealthCheck>
         };
         vec![simple("ping", false, true), simple("etcd", false, well), simple("shutdown", true, true)]
@@ -166,7 +189,7 @@ mod tests {
                 "[+]ping ok\n[-]etcd failed: reason withheld\nhealthz check failed\n",
             ),
             (Endpoint::Healthz, "", false, "exclude=etcd", 200, "ok"),
-            (Endpoint::Livez, "etcd", false, "", 500, "internal server error: reason withheld\n"),
+            (Endpoint::Livez, "etcd", false, "", 500, "internal server error: etcd is away\n"),
             (
                 Endpoint::Livez,
                 "",

@@ -1,29 +1,32 @@
 //! What is counted about requests, under upstream's names.
 
+mod storage;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use coffer_runtime::metrics::{Family, Registry};
+use coffer_store::Storage;
+use coffer_store::statistics::REQUEST_SECONDS;
+use coffer_types::time::Clock;
 
-use crate::resources::ResourceInfo;
+use self::storage::StorageMetrics;
+use crate::resources::info::ResourceInfo;
 use crate::route::RequestInfo;
-
-/// Upstream's buckets of request durations.
-const DURATIONS: &[f64] = &[
-    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
-    20.0, 30.0, 45.0, 60.0,
-];
 
 /// The server's metrics.
 pub(crate) struct Metrics {
     requests: Arc<Family>,
     durations: Arc<Family>,
     watchers: Arc<Family>,
-    pub(crate) registry: Arc<Registry>,
+    stored: StorageMetrics,
+    registry: Arc<Registry>,
+    storage: Arc<Storage>,
+    clock: Arc<dyn Clock>,
 }
 
 impl Metrics {
-    pub(crate) fn new(registry: Arc<Registry>) -> Self {
+    pub(crate) fn new(registry: Arc<Registry>, storage: Arc<Storage>, clock: Arc<dyn Clock>) -> Self {
         const LABELS: &[&str] = &["verb", "group", "version", "resource", "subresource", "scope"];
         Self {
             requests: registry.counter(
@@ -35,15 +38,24 @@ impl Metrics {
                 "apiserver_request_duration_seconds",
                 "Response latency distribution in seconds for each verb, group, version, resource, subresource and scope.",
                 LABELS,
-                DURATIONS,
+                REQUEST_SECONDS,
             ),
             watchers: registry.gauge(
                 "apiserver_longrunning_requests",
                 "Gauge of all active long-running apiserver requests broken out by verb, group, version, resource and scope.",
                 &["verb", "group", "version", "resource"],
             ),
+            stored: StorageMetrics::new(&registry),
             registry,
+            storage,
+            clock,
         }
+    }
+
+    /// Everything in the Prometheus text format.
+    pub(crate) async fn render(&self) -> String {
+        self.stored.set(&self.storage, &*self.clock).await;
+        self.registry.render()
     }
 
     pub(crate) fn request(&self, info: &RequestInfo, code: u16, elapsed: Duration) {

@@ -97,7 +97,7 @@ impl Client {
         Self {
             file: "node".to_owned(),
             user: format!("system:node:{name}"),
-            groups: vec!["system:nodes".to_owned(), "coffer:nodes".to_owned()],
+            groups: vec!["system:nodes".to_owned()],
         }
     }
 }

@@ -31,11 +31,48 @@ pub struct Credentials<'a> {
     pub certificates: &'a [Vec<u8>],
 }
 
+/// Which authenticator vouched for a user, for the records of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AuthenticationSource {
+    /// None: the request had no credentials.
+    #[default]
+    Anonymous,
+    /// A client certificate.
+    ClientCertificate,
+    /// The token file.
+    TokenFile,
+    /// A token from TokenRequest.
+    ServiceAccountToken,
+    /// A token that lies in a Secret.
+    LegacyServiceAccountToken,
+    /// A bootstrap token.
+    BootstrapToken,
+    /// A part of this process.
+    InProcess,
+}
+
+impl AuthenticationSource {
+    /// As it stands in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Anonymous => "anonymous",
+            Self::ClientCertificate => "client-certificate",
+            Self::TokenFile => "token-file",
+            Self::ServiceAccountToken => "service-account-token",
+            Self::LegacyServiceAccountToken => "legacy-service-account-token",
+            Self::BootstrapToken => "bootstrap-token",
+            Self::InProcess => "in-process",
+        }
+    }
+}
+
 /// Who the user is, and what else the answer must carry.
 #[derive(Debug, Clone, Default)]
 pub struct Authenticated {
     /// The user, `system:authenticated` or `system:unauthenticated` included.
     pub user: UserInfo,
+    /// Who vouched for the user.
+    pub source: AuthenticationSource,
     /// Warning headers.
     pub warnings: Vec<String>,
 }
@@ -66,6 +103,8 @@ pub struct Attributes {
     pub namespace: String,
     /// Name, or "".
     pub name: String,
+    /// The node that a `spec.nodeName` field selector pins, or "".
+    pub selected_node: String,
     /// Whether this is about a resource at all.
     pub resource_request: bool,
     /// Path, for requests that are not about a resource.
@@ -115,24 +154,28 @@ pub struct Admission<'a> {
     pub dry_run: bool,
 }
 
-/// Changes or refuses objects before they are stored.
+/// Changes or refuses objects before they are stored. A plugin has one of the two steps, or both.
 #[async_trait]
 pub trait Admit: Send + Sync + 'static {
     /// May change `object` (`None` on delete). Warnings go to the client.
     async fn mutate(
         &self,
-        request: &Admission<'_>,
-        object: Option<&mut Value>,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), Status>;
+        _request: &Admission<'_>,
+        _object: Option<&mut Value>,
+        _warnings: &mut Vec<String>,
+    ) -> Result<(), Status> {
+        Ok(())
+    }
 
     /// May only refuse.
     async fn validate(
         &self,
-        request: &Admission<'_>,
-        object: Option<&Value>,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), Status>;
+        _request: &Admission<'_>,
+        _object: Option<&Value>,
+        _warnings: &mut Vec<String>,
+    ) -> Result<(), Status> {
+        Ok(())
+    }
 }
 
 /// A resource or subresource that stores nothing: TokenReview, SubjectAccessReview, `serviceaccounts/token`.
@@ -250,6 +293,6 @@ pub trait Objects: Send + Sync + 'static {
     /// Every change from the present state on. Never ends: once the server has stopped, nothing more comes.
     fn watch(&self, resource: &GroupResource) -> BoxStream<'static, Change>;
 
-    /// Every resource that can be listed and deleted.
-    fn served(&self) -> Vec<ServedResource>;
+    /// Every resource that can be listed and deleted; the same allocation as long as it is the same.
+    fn served(&self) -> Arc<[ServedResource]>;
 }

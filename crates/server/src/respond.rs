@@ -9,9 +9,9 @@ use flate2::write::GzEncoder;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY};
 use http::{HeaderMap, Response, StatusCode};
 
+use crate::body::{self, Body};
 use crate::negotiate::{self, Accepted, Media, Offers};
 use crate::query::Query;
-use crate::serve::body::{self, Body};
 use crate::wire;
 
 /// Answers below this size are never compressed, as upstream.

@@ -35,6 +35,8 @@ pub(crate) struct RequestInfo {
     pub(crate) subresource: String,
     /// Name, or "". A `metadata.name` field selector counts as one.
     pub(crate) name: String,
+    /// The node that a `spec.nodeName` field selector pins, or "".
+    pub(crate) selected_node: String,
     /// Path parts from the resource on.
     pub(crate) parts: Vec<String>,
 }
@@ -95,10 +97,9 @@ impl RequestInfo {
                 "delete" => self.verb = "deletecollection".to_owned(),
                 _ => {}
             }
-            if matches!(self.verb.as_str(), "list" | "watch" | "deletecollection")
-                && let Some(name) = selected_name(query)
-            {
-                self.name = name;
+            if matches!(self.verb.as_str(), "list" | "watch" | "deletecollection") {
+                self.name = selected_name(query).unwrap_or_default();
+                self.selected_node = selected(query, "spec.nodeName").unwrap_or_default();
             }
         }
     }
@@ -125,9 +126,13 @@ fn selected_name(query: &Query) -> Option<String> {
     {
         return None;
     }
+    selected(query, "metadata.name").filter(|name| path_segment_error(name).is_none())
+}
+
+/// The value that a field selector pins a field to.
+fn selected(query: &Query, field: &str) -> Option<String> {
     let selector = coffer_lang::field_selector::FieldSelector::parse(query.first("fieldSelector")?).ok()?;
-    let name = selector.exact("metadata.name")?;
-    path_segment_error(name).is_none().then(|| name.to_owned())
+    selector.exact(field).map(str::to_owned)
 }
 
 /// Why a text cannot stand as one part of a path.

@@ -14,7 +14,7 @@ use crate::admission;
 use crate::authn::{
     Authn, BootstrapTokens, CertificateError, TokenAuthenticator, TokenCache, TokenFile, TokenUnion, X509,
 };
-use crate::authz::{Chain, Mode, Rbac};
+use crate::authz::{Chain, Mode, NodeAuthorizer, Rbac};
 use crate::controllers::{self, Controller};
 use crate::ports::{AdmissionChain, CreateOnly, Objects};
 use crate::tokens::discovery::{self, Documents};
@@ -56,6 +56,27 @@ pub struct SecurityConfig {
     pub bind_pods: bool,
 }
 
+impl SecurityConfig {
+    /// One certificate authority and one key for all, nodes and roles decide, and pods go to the only node.
+    pub fn of(ca: &[u8], signing_key: &[u8], issuer: &str, external_address: &str) -> Self {
+        Self {
+            client_ca: Some(ca.to_vec()),
+            token_file: None,
+            bootstrap_tokens: false,
+            anonymous: true,
+            issuers: vec![issuer.to_owned()],
+            api_audiences: Vec::new(),
+            signing_key: signing_key.to_vec(),
+            verification_keys: Vec::new(),
+            extend_expiration: true,
+            modes: vec![Mode::Node, Mode::Rbac],
+            external_address: external_address.to_owned(),
+            root_ca: String::from_utf8_lossy(ca).into_owned(),
+            bind_pods: true,
+        }
+    }
+}
+
 /// Why it cannot be put together. Each is a fault of a file or flag; none holds key or token bytes.
 #[derive(Debug, thiserror::Error)]
 pub enum SecurityError {
@@ -87,6 +108,8 @@ pub struct Security {
     pub authorizer: Arc<Chain>,
     /// Roles and bindings; [`controllers::feed_policy`] must run to keep them up to date.
     pub rbac: Arc<Rbac>,
+    /// What nodes may read; [`controllers::feed_node_graph`] must run to keep it up to date.
+    pub node: Arc<NodeAuthorizer>,
     /// Admission plugins in order.
     pub admission: AdmissionChain,
     /// What stores nothing, by `resource.group` or `resource/subresource`.
@@ -132,7 +155,8 @@ impl Security {
         let authn = Arc::new(Authn::new(x509, Arc::new(tokens), api_audiences.clone(), config.anonymous));
 
         let rbac = Arc::new(Rbac::default());
-        let authorizer = Arc::new(Chain::new(config.modes.clone(), rbac.clone()));
+        let node = Arc::new(NodeAuthorizer::new(objects.clone()).map_err(SecurityError::BootstrapPolicy)?);
+        let authorizer = Arc::new(Chain::new(config.modes.clone(), rbac.clone(), node.clone()));
         let admission = admission::chain(admission::Dependencies {
             objects: objects.clone(),
             clock: clock.clone(),
@@ -158,7 +182,17 @@ impl Security {
         })
         .map_err(SecurityError::BootstrapPolicy)?;
         let create_only = create_only(&authn, &authorizer, token_requests, clock);
-        Ok(Self { authn, authorizer, rbac, admission, create_only, discovery, controllers, policy_ready })
+        Ok(Self {
+            authn,
+            authorizer,
+            rbac,
+            node,
+            admission,
+            create_only,
+            discovery,
+            controllers,
+            policy_ready,
+        })
     }
 }
 
@@ -243,20 +277,11 @@ mod tests {
     const NOW: &str = "2026-01-02T03:04:05Z";
 
     fn config(files: &Files) -> SecurityConfig {
+        let (ca, key) = (files["ca.crt"].expose(), files["service-account.key"].expose());
         SecurityConfig {
-            client_ca: Some(files["ca.crt"].expose().to_vec()),
             token_file: Some(("tokens.csv".to_owned(), "file-token,ann,7\n".to_owned())),
             bootstrap_tokens: true,
-            anonymous: true,
-            issuers: vec!["https://kubernetes.default.svc".to_owned()],
-            api_audiences: Vec::new(),
-            signing_key: files["service-account.key"].expose().to_vec(),
-            verification_keys: Vec::new(),
-            extend_expiration: true,
-            modes: vec![Mode::Rbac],
-            external_address: "127.0.0.1:6443".to_owned(),
-            root_ca: String::from_utf8(files["ca.crt"].expose().to_vec()).expect("text"),
-            bind_pods: true,
+            ..SecurityConfig::of(ca, key, "https://kubernetes.default.svc", "127.0.0.1:6443")
         }
     }
 
@@ -309,7 +334,7 @@ mod tests {
             ("file-token", None, Ok("ann: system:authenticated")),
             (token, None, Ok(robot)),
             ("", Some("admin.crt"), Ok("coffer-admin: system:masters system:authenticated")),
-            ("", Some("node.crt"), Ok("system:node:n1: system:nodes coffer:nodes system:authenticated")),
+            ("", Some("node.crt"), Ok("system:node:n1: system:nodes system:authenticated")),
             ("nobody", None, Err("invalid bearer token")),
             ("abcdef.0123456789abcdef", None, Err("invalid bearer token")),
         ] {
@@ -329,12 +354,13 @@ mod tests {
             security.rbac.apply(kind.expect("a kind"), &Change::Applied(Box::new(object)));
         }
         let user = |name: &str, groups: &[&str]| crate::authz::rbac::tests::user(name, groups);
-        let node = user("system:node:n1", &["system:nodes", "coffer:nodes"]);
+        let node = user("system:node:n1", &["system:nodes"]);
         let stranger = user("system:node:n2", &["system:nodes"]);
         let operator = user("system:serviceaccount:kube-system:coffer-operator", &["system:serviceaccounts"]);
         let admin = user("coffer-admin", &["system:masters"]);
         for (user, verb, group, resource, expected) in [
-            (&node, "get", "", "secrets", true),
+            (&node, "get", "", "secrets", false),
+            (&node, "create", "events.k8s.io", "events", true),
             (&node, "update", "", "secrets", false),
             (&node, "patch", "", "pods/status", true),
             (&stranger, "get", "", "secrets", false),
@@ -358,9 +384,9 @@ mod tests {
             let (decision, _) = block_on(security.authorizer.authorize(&attributes));
             assert_eq!(matches!(decision, Decision::Allow(_)), expected, "{} {verb} {resource}", user.name);
         }
-        assert_eq!(security.admission.len(), 3);
+        assert_eq!(security.admission.len(), 4);
         assert_eq!(security.create_only.len(), 7);
-        assert_eq!(security.controllers.len(), 10);
+        assert_eq!(security.controllers.len(), 11);
     }
 
     #[test]

@@ -111,12 +111,12 @@ type Key = (GroupResource, String, String);
 pub(crate) struct MemoryObjects {
     objects: Mutex<BTreeMap<Key, Value>>,
     pub(crate) log: Mutex<Vec<String>>,
-    served: Vec<ServedResource>,
+    served: Arc<[ServedResource]>,
 }
 
 impl MemoryObjects {
     pub(crate) fn serving(served: Vec<ServedResource>) -> Self {
-        Self { served, ..Self::default() }
+        Self { served: served.into(), ..Self::default() }
     }
 
     pub(crate) fn with(objects: &[(&str, &str, Value)]) -> Arc<Self> {
@@ -207,7 +207,7 @@ impl Objects for MemoryObjects {
         futures::stream::iter([Change::Reset(now)]).chain(futures::stream::pending()).boxed()
     }
 
-    fn served(&self) -> Vec<ServedResource> {
-        self.served.clone()
+    fn served(&self) -> Arc<[ServedResource]> {
+        Arc::clone(&self.served)
     }
 }

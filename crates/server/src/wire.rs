@@ -3,7 +3,7 @@
 //! The only place that knows the codecs. No error's text holds a value.
 
 mod custom;
-mod events;
+pub(crate) mod events;
 mod fields;
 mod frames;
 mod storage;
@@ -14,18 +14,17 @@ use coffer_lang::field_selector::{FieldSelector, FieldSelectorError};
 use coffer_store::registry::{List, Stored};
 use coffer_types::codec::transcode::{self, ListHead, Part, Source};
 use coffer_types::codec::{DecodeError, json, proto, yaml};
-use coffer_types::fields::Schema;
 use coffer_types::meta::{self, Meta as _};
 use coffer_types::schema::{self, Kind};
 use coffer_types::{Status, Value};
 
 pub(crate) use self::custom::CustomWire;
-pub(crate) use self::fields::{Writer, record_update};
+pub(crate) use self::fields::Writer;
 pub(crate) use self::frames::{bookmark, event_frame};
 pub(crate) use self::storage::StorageCodec;
 use crate::negotiate::{Media, MetaVersion};
 use crate::quote;
-use crate::resources::ResourceInfo;
+use crate::resources::info::ResourceInfo;
 use crate::resources::strategy::Strategy;
 
 /// A decoded body.
@@ -122,6 +121,22 @@ impl Wire {
                 Ok(Decoded { object, strict: decoded.strict_errors })
             }
             Self::Custom(wire) => wire.accept(tree.clone(), Vec::new()),
+        }
+    }
+
+    /// Makes an object of the tree that comes of an apply, which is of its type.
+    pub(crate) fn applied(&self, tree: Value) -> Result<Value, String> {
+        match self {
+            Self::BuiltIn(_) => self.retype(&tree).map(|decoded| decoded.object),
+            Self::Custom(wire) => wire.applied(tree),
+        }
+    }
+
+    /// A decoded object, which is in the stored version, in the served one.
+    pub(crate) fn served(&self, object: Value) -> Value {
+        match self {
+            Self::BuiltIn(_) => object,
+            Self::Custom(wire) => wire.served(object),
         }
     }
 
@@ -295,14 +310,6 @@ impl Wire {
             Self::Custom(wire) => fields.for_kind(&wire.group, &wire.kind, Some(&wire.selectable)),
         }
     }
-
-    /// The type of the objects, for field management.
-    fn field_schema(&self) -> Schema<'_> {
-        match self {
-            Self::BuiltIn(wire) => Schema::Message(wire.kind.message),
-            Self::Custom(wire) => wire.field_schema(),
-        }
-    }
 }
 
 impl BuiltInWire {
@@ -402,11 +409,6 @@ impl BuiltInWire {
     }
 }
 
-/// An Event of either group as the core group has it.
-pub(crate) fn core_event(event: &Value) -> Value {
-    if event.api_version() == "v1" { event.clone() } else { events::to_core(event.clone()) }
-}
-
 fn unreadable(error: &DecodeError) -> Status {
     Status::internal(error.to_string())
 }
@@ -437,9 +439,11 @@ fn list_document(
     media: Media,
 ) -> Result<Vec<u8>, Status> {
     let size: usize = sources.iter().map(|source| source.bytes.len()).sum();
-    let mut out = Vec::with_capacity(size + size / 2 + 256);
+    let mut out = Vec::new();
     match media {
         Media::Json => {
+            // Values grow by a third in base64, names of fields take the rest.
+            out.reserve(size + size / 2 + 256);
             transcode::list_json(head, custom, sources, &mut out).map_err(|error| unreadable(&error))?;
         }
         Media::Protobuf => {
@@ -562,7 +566,12 @@ pub(crate) fn decode_delete_options(body: &[u8], media: Media) -> Result<Value, 
     .map_err(|error| Status::bad_request(error.0))
 }
 
-/// Any JSON or YAML.
+/// Any YAML, of which JSON is a part: the first document.
+pub(crate) fn decode_yaml(body: &[u8]) -> Result<json::Decoded, String> {
+    yaml::decode_untyped(body).map_err(|error| error.0)
+}
+
+/// Any JSON.
 pub(crate) fn decode_untyped(body: &[u8]) -> Result<json::Decoded, String> {
     json::decode_untyped(body).map_err(|error| error.0)
 }

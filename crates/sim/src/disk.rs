@@ -45,9 +45,16 @@ struct Media {
     read_fault: Option<u64>,
     /// Blocks that take space.
     blocks: BTreeSet<u64>,
-    capacity: Option<usize>,
+    /// Where they lie, together with those of the disks beside this one.
+    space: Arc<Mutex<Space>>,
     /// For what a failed sync loses.
     seed: u64,
+}
+
+#[derive(Default)]
+struct Space {
+    used: usize,
+    capacity: Option<usize>,
 }
 
 enum Change {
@@ -65,8 +72,16 @@ impl fmt::Debug for FaultyDisk {
 impl FaultyDisk {
     /// A disk that holds `bytes`, all of them synced.
     pub fn holding(bytes: Vec<u8>) -> Self {
-        let blocks = (0..(bytes.len() as u64).div_ceil(BLOCK)).collect();
-        Self(Arc::new(Mutex::new(Media { seen: bytes.clone(), durable: bytes, blocks, ..Media::default() })))
+        let blocks: BTreeSet<u64> = (0..(bytes.len() as u64).div_ceil(BLOCK)).collect();
+        let space = Arc::new(Mutex::new(Space { used: blocks.len(), capacity: None }));
+        let media = Media { seen: bytes.clone(), durable: bytes, blocks, space, ..Media::default() };
+        Self(Arc::new(Mutex::new(media)))
+    }
+
+    /// Another disk, empty, that takes its space from the same place.
+    pub fn beside(&self) -> Self {
+        let space = Arc::clone(&self.0.lock().space);
+        Self(Arc::new(Mutex::new(Media { space, ..Media::default() })))
     }
 
     /// How many writes, changes of length and syncs there were.
@@ -100,14 +115,14 @@ impl FaultyDisk {
         self.0.lock().fault = None;
     }
 
-    /// How many blocks of 4 KiB take space.
+    /// How many blocks of 4 KiB take space, those of the disks beside this one included.
     pub fn blocks(&self) -> usize {
-        self.0.lock().blocks.len()
+        self.0.lock().space.lock().used
     }
 
     /// Limits the space. Growing a file takes none; writing into it does.
     pub fn set_capacity(&self, blocks: Option<usize>) {
-        self.0.lock().capacity = blocks;
+        self.0.lock().space.lock().capacity = blocks;
     }
 
     /// What a power cut leaves: all that was synced, and any part of the rest.
@@ -174,6 +189,18 @@ impl Media {
         }
     }
 
+    /// Takes the space of these blocks, all or none.
+    fn take(&mut self, blocks: std::ops::Range<u64>) -> io::Result<()> {
+        let new: Vec<u64> = blocks.filter(|block| !self.blocks.contains(block)).collect();
+        let mut space = self.space.lock();
+        if !new.is_empty() && space.capacity.is_some_and(|capacity| capacity < space.used + new.len()) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        space.used += new.len();
+        self.blocks.extend(new);
+        Ok(())
+    }
+
     fn change(&mut self, change: Change) {
         apply(&mut self.seen, &change);
         self.pending.push(change);
@@ -201,10 +228,19 @@ impl Disk for FaultyDisk {
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut media = self.0.lock();
         media.step()?;
-        let _cut = media.blocks.split_off(&len.div_ceil(BLOCK));
+        let cut = media.blocks.split_off(&len.div_ceil(BLOCK));
+        media.space.lock().used -= cut.len();
         let len = small(len)?;
         media.change(Change::Len(len));
         Ok(())
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        {
+            let mut media = self.0.lock();
+            media.take(0..len.div_ceil(BLOCK))?;
+        }
+        self.set_len(len)
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
@@ -217,12 +253,7 @@ impl Disk for FaultyDisk {
             return failed;
         }
         let end = offset + data.len() as u64;
-        let needed: Vec<_> = (offset / BLOCK..end.div_ceil(BLOCK)).collect();
-        let new = needed.iter().filter(|block| !media.blocks.contains(block)).count();
-        if media.capacity.is_some_and(|capacity| 0 < new && capacity < media.blocks.len() + new) {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        media.blocks.extend(needed);
+        media.take(offset / BLOCK..end.div_ceil(BLOCK))?;
         media.change(Change::Write(small(offset)?, data.to_vec()));
         Ok(())
     }
@@ -294,5 +325,11 @@ mod tests {
         let full = disk.write(5 * 4096, &[1]).expect_err("full");
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);
         disk.write(10, &[2; 100]).expect("it has its space");
+        // A disk beside it has no more, until something is given back.
+        let other = disk.beside();
+        assert!(other.allocate(4096).is_err());
+        disk.set_len(4096).expect("cut");
+        other.allocate(4096).expect("one");
+        assert_eq!((other.len().expect("a length"), other.blocks(), disk.blocks()), (4096, 2, 2));
     }
 }

@@ -2,7 +2,11 @@
 
 pub mod clock;
 pub mod disk;
+pub mod encryption_configs;
+pub mod history;
+pub mod marks;
 pub mod peers;
+pub mod pod_fields;
 pub mod random;
 
 pub use clock::SimClock;

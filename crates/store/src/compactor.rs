@@ -12,7 +12,7 @@ use bytes::Bytes;
 use coffer_types::time::Clock;
 use tokio_util::sync::CancellationToken;
 
-use crate::kv::{Compare, Kv, KvError, Op, OpResponse, RangeRequest, Revision, SharedValue, Txn};
+use crate::kv::{Compare, Kv, KvError, Op, OpResponse, RangeRequest, Revision, SharedValue, Txn, contained};
 
 /// The key that all servers share; it has no prefix.
 pub const COMPACT_KEY: &[u8] = b"compact_rev_key";
@@ -59,7 +59,7 @@ impl Compactor {
                 () = self.clock.sleep(self.interval) => {}
                 () = stop.cancelled() => return,
             }
-            if let Err(error) = self.round().await {
+            if let Err(error) = contained(self.round()).await {
                 tracing::warn!(%error, "compaction failed and is tried again in the next round");
             }
         }

@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
-use crate::key::go_quote;
 use crate::kv::Revision;
+use coffer_types::validation::field::go_quote;
 
 /// The only version of tokens.
 const VERSION: &str = "meta.k8s.io/v1";

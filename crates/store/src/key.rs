@@ -10,6 +10,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use coffer_types::Status;
+use coffer_types::validation::field::go_quote;
 
 use crate::kv::prefix_end;
 
@@ -297,8 +298,8 @@ pub fn resource_path(group: &str, resource: &str, origin: Origin) -> Result<Stri
     }
 }
 
-/// `custom//prefix//` → `/custom/prefix/`.
-fn clean_prefix(prefix: &str) -> Result<String, KeyError> {
+/// `--etcd-prefix` as upstream cleans it, with one `/` at both ends: `custom//prefix//` → `/custom/prefix/`.
+pub fn clean_prefix(prefix: &str) -> Result<String, KeyError> {
     let mut cleaned = String::from("/");
     for segment in prefix.split('/').filter(|segment| !segment.is_empty() && *segment != ".") {
         Segment::new(segment).map_err(|_| KeyError::InvalidResource(prefix.to_owned()))?;
@@ -306,36 +307,6 @@ fn clean_prefix(prefix: &str) -> Result<String, KeyError> {
         cleaned.push('/');
     }
     Ok(cleaned)
-}
-
-/// Text in quotes as Go's `%q` prints it.
-pub(crate) fn go_quote(text: &str) -> String {
-    use fmt::Write as _;
-
-    let mut quoted = String::from("\"");
-    for character in text.chars() {
-        match character {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\x07' => quoted.push_str("\\a"),
-            '\x08' => quoted.push_str("\\b"),
-            '\x0c' => quoted.push_str("\\f"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '\x0b' => quoted.push_str("\\v"),
-            control if control.is_ascii_control() => {
-                // Writing to a string cannot fail.
-                let _ = write!(quoted, "\\x{:02x}", u32::from(control));
-            }
-            control if control.is_control() => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(control));
-            }
-            plain => quoted.push(plain),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 #[cfg(test)]

@@ -5,10 +5,12 @@
 //! its last change. Revisions never go back, and what was acknowledged is on
 //! stable storage.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::FutureExt as _;
 use futures::stream::BoxStream;
 
 /// A revision of the whole store.
@@ -46,7 +48,7 @@ impl std::fmt::Debug for KeyValue {
 }
 
 /// What to read.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RangeRequest {
     /// First key.
     pub start: Bytes,
@@ -65,7 +67,7 @@ pub struct RangeRequest {
 }
 
 /// What was read.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RangeResponse {
     /// The store's revision when it answered.
     pub revision: Revision,
@@ -87,7 +89,7 @@ pub enum Compare {
 }
 
 /// One step of a transaction.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Op {
     /// Writes a key.
     Put {
@@ -125,7 +127,7 @@ impl std::fmt::Debug for SharedValue {
 }
 
 /// If all of `compare` hold then `success` else `failure`, at one revision.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Txn {
     /// The conditions.
     pub compare: Vec<Compare>,
@@ -143,7 +145,7 @@ impl Txn {
 }
 
 /// What a transaction did.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TxnResponse {
     /// The store's revision afterwards: of this transaction, if it changed something.
     pub revision: Revision,
@@ -154,7 +156,7 @@ pub struct TxnResponse {
 }
 
 /// The answer to one step.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpResponse {
     /// Written.
     Put,
@@ -191,7 +193,7 @@ pub enum WatchMessage {
 }
 
 /// One change of one key.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KvEvent {
     /// After the change. For a deletion: the key and the revision of the deletion, no value.
     pub kv: KeyValue,
@@ -253,8 +255,8 @@ pub trait Kv: Send + Sync + 'static {
     /// Watches a range.
     async fn watch(&self, request: WatchRequest) -> Result<WatchStream, KvError>;
 
-    /// Asks all watches of this client that report progress to do so now.
-    async fn request_progress(&self) -> Result<(), KvError>;
+    /// Asks the watches of this client that begin at the key `start` and report progress to do so now.
+    async fn request_progress(&self, start: &Bytes) -> Result<(), KvError>;
 
     /// Makes a lease that ends after `ttl` (whole seconds) unless kept alive.
     async fn lease_grant(&self, ttl: Duration) -> Result<LeaseId, KvError>;
@@ -273,6 +275,20 @@ pub trait Kv: Send + Sync + 'static {
 
     /// Whether progress requests can be trusted (etcd 3.4.31 and later in 3.4, 3.5.13 and later).
     fn supports_progress(&self) -> bool;
+
+    /// Why the store takes no writes for now, in etcd's words. A cluster answers for itself: none is known of it.
+    async fn alarm(&self) -> Option<String> {
+        None
+    }
+}
+
+/// What a call of an engine comes to, be it that it panics: whoever waits for a task that calls it is
+/// told, and the task goes on.
+pub(crate) async fn contained<T>(call: impl Future<Output = Result<T, KvError>>) -> Result<T, KvError> {
+    AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!("the engine of the store has panicked");
+        Err(KvError::Unavailable("the engine has panicked".to_owned()))
+    })
 }
 
 /// The first key past all keys that begin with `prefix`.

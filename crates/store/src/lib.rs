@@ -9,10 +9,16 @@ pub mod embedded;
 pub mod etcd;
 pub mod health;
 pub mod key;
+mod key_writes;
 pub mod kv;
 pub mod limits;
 pub mod registry;
+mod round_trips;
 mod shared;
+pub mod snapshot;
+pub mod statistics;
 mod storage;
+pub mod stored_resource;
 
+pub use key_writes::WRITES_PER_KEY;
 pub use storage::{Storage, Transformers};

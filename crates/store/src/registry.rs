@@ -6,6 +6,7 @@ pub(crate) mod error;
 mod lease;
 pub(crate) mod objects;
 mod range;
+pub(crate) mod sealing;
 mod store;
 mod write;
 
@@ -270,7 +271,8 @@ pub trait Registry: Send + Sync + 'static {
 
     /// Deletes an object that cannot be read (`ignoreStoreReadErrorWithClusterBreakingPotential`): no
     /// precondition, check or finalizer is looked at. 409 when it can be read after all, 404 when there is none.
-    async fn delete_unreadable(&self, namespace: &str, name: &str) -> Result<(), Status>;
+    /// With `dry_run` nothing is deleted.
+    async fn delete_unreadable(&self, namespace: &str, name: &str, dry_run: bool) -> Result<(), Status>;
 
     /// Watches. An error here is an HTTP error (429 while the cache is not filled); any other comes as the
     /// stream's only item.

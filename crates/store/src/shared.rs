@@ -1,6 +1,6 @@
-//! What all resources of one store share: the store itself, the clock, and the round trips to it
-//! that many requests can share.
+//! What all resources of one store share: the store itself, the clock, and what is asked of it for all.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -8,9 +8,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use coffer_types::time::Clock;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
-use crate::kv::{Kv, KvError, RangeRequest, Revision};
+use crate::kv::{Kv, Revision, contained};
+use crate::round_trips::RoundTrips;
+use crate::statistics::{Histogram, LEASE_OBJECTS};
 
 /// How often progress is asked for while a read waits for it.
 pub const PROGRESS_PERIOD: Duration = Duration::from_millis(100);
@@ -19,8 +21,10 @@ pub const PROGRESS_PERIOD: Duration = Duration::from_millis(100);
 pub(crate) struct Shared {
     pub(crate) kv: Arc<dyn Kv>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) read_index: ReadIndex,
+    pub(crate) round_trips: RoundTrips,
     pub(crate) progress: ProgressRequests,
+    /// How many objects shared a lease.
+    pub(crate) lease_objects: Arc<Histogram>,
     compacted: AtomicI64,
 }
 
@@ -28,8 +32,9 @@ impl Shared {
     /// `probe` is the key that is read to learn the current revision; it need not exist.
     pub(crate) fn new(kv: Arc<dyn Kv>, clock: Arc<dyn Clock>, probe: Bytes) -> Self {
         Self {
-            read_index: ReadIndex::new(kv.clone(), probe),
+            round_trips: RoundTrips::new(kv.clone(), probe),
             progress: ProgressRequests::new(kv.clone(), clock.clone()),
+            lease_objects: Arc::new(Histogram::new(LEASE_OBJECTS)),
             compacted: AtomicI64::new(0),
             kv,
             clock,
@@ -44,72 +49,6 @@ impl Shared {
     /// The store's history before `revision` has been compacted.
     pub(crate) fn note_compacted(&self, revision: Revision) {
         self.compacted.fetch_max(revision, Ordering::Relaxed);
-    }
-}
-
-/// Finds out the store's current revision; requests that come together share one round trip.
-///
-/// A request never uses an answer to a question that was asked before it came:
-/// while one question is out, all who come wait for the next.
-pub(crate) struct ReadIndex {
-    inner: Arc<ReadIndexInner>,
-}
-
-struct ReadIndexInner {
-    kv: Arc<dyn Kv>,
-    probe: Bytes,
-    waiting: Mutex<Waiting>,
-}
-
-#[derive(Default)]
-struct Waiting {
-    asking: bool,
-    requests: Vec<oneshot::Sender<Result<Revision, KvError>>>,
-}
-
-impl ReadIndex {
-    fn new(kv: Arc<dyn Kv>, probe: Bytes) -> Self {
-        Self { inner: Arc::new(ReadIndexInner { kv, probe, waiting: Mutex::default() }) }
-    }
-
-    /// A revision that is not below what was acknowledged to anyone before this call.
-    pub(crate) async fn current(&self) -> Result<Revision, KvError> {
-        let (sender, receiver) = oneshot::channel();
-        let ask = {
-            let mut waiting = self.inner.waiting.lock();
-            waiting.requests.push(sender);
-            !std::mem::replace(&mut waiting.asking, true)
-        };
-        if ask {
-            // A task of its own, because the request that asks may be given up while others wait.
-            tokio::spawn(ask_while_wanted(self.inner.clone()));
-        }
-        receiver.await.unwrap_or_else(|_| Err(KvError::Unavailable("the store is closed".to_owned())))
-    }
-}
-
-async fn ask_while_wanted(index: Arc<ReadIndexInner>) {
-    loop {
-        let requests = {
-            let mut waiting = index.waiting.lock();
-            if waiting.requests.is_empty() {
-                waiting.asking = false;
-                return;
-            }
-            std::mem::take(&mut waiting.requests)
-        };
-        let request = RangeRequest { start: index.probe.clone(), limit: 1, ..RangeRequest::default() };
-        let answer = match index.kv.range(request).await {
-            Ok(response) if response.revision <= 0 => {
-                Err(KvError::Other("the current resource version must be greater than 0".to_owned()))
-            }
-            Ok(response) => Ok(response.revision),
-            Err(error) => Err(error),
-        };
-        for request in requests {
-            // Whoever has given up does not need the answer.
-            let _ = request.send(answer.clone());
-        }
     }
 }
 
@@ -128,12 +67,16 @@ struct ProgressInner {
 
 #[derive(Default)]
 struct ProgressWaiting {
-    count: usize,
+    /// How many wait for each watch, by the first key that it watches.
+    by_start: BTreeMap<Bytes, usize>,
     asking: bool,
 }
 
 /// Progress is asked for while this lives.
-pub(crate) struct Asking(Arc<ProgressInner>);
+pub(crate) struct Asking {
+    progress: Arc<ProgressInner>,
+    start: Bytes,
+}
 
 impl ProgressRequests {
     fn new(kv: Arc<dyn Kv>, clock: Arc<dyn Clock>) -> Self {
@@ -141,24 +84,31 @@ impl ProgressRequests {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Asks now and then every [`PROGRESS_PERIOD`].
-    pub(crate) fn ask(&self) -> Asking {
-        let start = {
+    /// Asks the watch that begins at `start` now and then every [`PROGRESS_PERIOD`]. The others are left alone:
+    /// each report has its cache look at its revision and wake whoever waits.
+    pub(crate) fn ask(&self, start: Bytes) -> Asking {
+        let begin = {
             let mut waiting = self.inner.waiting.lock();
-            waiting.count += 1;
+            *waiting.by_start.entry(start.clone()).or_default() += 1;
             !std::mem::replace(&mut waiting.asking, true)
         };
         self.inner.ask.notify_one();
-        if start {
+        if begin {
             tokio::spawn(request_while_wanted(self.inner.clone()));
         }
-        Asking(self.inner.clone())
+        Asking { progress: self.inner.clone(), start }
     }
 }
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        self.0.waiting.lock().count -= 1;
+        let mut waiting = self.progress.waiting.lock();
+        if let Some(count) = waiting.by_start.get_mut(&self.start) {
+            *count -= 1;
+            if *count == 0 {
+                waiting.by_start.remove(&self.start);
+            }
+        }
     }
 }
 
@@ -168,15 +118,18 @@ async fn request_while_wanted(progress: Arc<ProgressInner>) {
             () = progress.ask.notified() => {}
             () = progress.clock.sleep(PROGRESS_PERIOD) => {}
         }
-        {
+        let starts: Vec<Bytes> = {
             let mut waiting = progress.waiting.lock();
-            if waiting.count == 0 {
+            if waiting.by_start.is_empty() {
                 waiting.asking = false;
                 return;
             }
-        }
-        if let Err(error) = progress.kv.request_progress().await {
-            tracing::debug!(%error, "progress of watches could not be asked for");
+            waiting.by_start.keys().cloned().collect()
+        };
+        for start in starts {
+            if let Err(error) = contained(progress.kv.request_progress(&start)).await {
+                tracing::debug!(%error, "progress of watches could not be asked for");
+            }
         }
     }
 }

@@ -105,6 +105,10 @@ pub struct Field {
     pub optional: bool,
     /// Whether JSON leaves the zero value out (`omitempty` where Go heeds it, or `omitzero`).
     pub omit_empty: bool,
+    /// Whether OpenAPI documents call it required.
+    pub required: bool,
+    /// The values that it or its items can have, if those are named.
+    pub values: &'static [&'static str],
     /// How patches and field management treat the field.
     pub patch: Patch,
 }
@@ -191,10 +195,14 @@ pub struct Patch {
     pub merge_key: &'static str,
     /// `listType`, as field management sees it.
     pub list: ListType,
+    /// Whether a `listType` is marked; lists without a mark are atomic, too.
+    pub listed: bool,
     /// Keys of a list of type map.
     pub list_keys: &'static [&'static str],
     /// `mapType`/`structType` atomic: field management owns the whole.
     pub atomic: bool,
+    /// The default of the field's marker as JSON, or "": what a key field is when it is absent.
+    pub default: &'static str,
 }
 
 impl Patch {
@@ -204,8 +212,10 @@ impl Patch {
         retain_keys: false,
         merge_key: "",
         list: ListType::Atomic,
+        listed: false,
         list_keys: &[],
         atomic: false,
+        default: "",
     };
 }
 

@@ -3,19 +3,32 @@
 use std::fmt;
 
 use subtle::ConstantTimeEq;
-use zeroize::Zeroizing;
 
 /// Bytes that are never printed, are wiped when dropped, and compare in constant time.
 ///
 /// `Debug` exists so that containers can be inspected, and prints nothing but a
 /// fixed word: not even the length.
 #[derive(Clone, Default)]
-pub struct SecretBytes(Zeroizing<Vec<u8>>);
+pub struct SecretBytes(Vec<u8>);
+
+impl Drop for SecretBytes {
+    fn drop(&mut self) {
+        wipe(&mut self.0);
+    }
+}
+
+/// Overwrites all that the vector has room for, as one block: `zeroize` does it byte by byte.
+fn wipe(bytes: &mut Vec<u8>) {
+    bytes.clear();
+    bytes.resize(bytes.capacity(), 0);
+    // Without it the compiler may see that nobody reads the zeros.
+    zeroize::optimization_barrier(bytes.as_slice());
+}
 
 impl SecretBytes {
     /// Takes ownership, so that no second copy stays behind.
     pub fn new(bytes: Vec<u8>) -> Self {
-        Self(Zeroizing::new(bytes))
+        Self(bytes)
     }
 
     /// The bytes themselves. Whoever calls this must not log or format them.
@@ -55,7 +68,7 @@ impl AsRef<[u8]> for SecretBytes {
 
 impl PartialEq for SecretBytes {
     fn eq(&self, other: &Self) -> bool {
-        self.0.ct_eq(&other.0).into()
+        self.0.as_slice().ct_eq(other.0.as_slice()).into()
     }
 }
 
@@ -75,6 +88,18 @@ mod tests {
     fn debug_shows_nothing_of_the_content() {
         let secret = SecretBytes::from("hunter2".to_owned());
         assert_eq!(format!("{secret:?}"), "[REDACTED]");
+    }
+
+    /// Bytes beyond the length were part of something, too.
+    #[test]
+    fn wiping_reaches_all_that_is_allocated() {
+        let mut bytes = b"hunter2 and more".to_vec();
+        bytes.truncate(7);
+        let place = bytes.as_ptr();
+        wipe(&mut bytes);
+        assert_eq!(bytes.as_ptr(), place, "in place");
+        assert_eq!(bytes, vec![0; bytes.capacity()]);
+        assert!(16 <= bytes.len());
     }
 
     #[test]

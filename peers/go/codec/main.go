@@ -1,12 +1,10 @@
 // Command codec writes the golden files that Coffer's codecs are held to, with the
 // serializers that a kube-apiserver uses.
 //
-//	go run . -out DIR          writes DIR/*.txt
-//	go run . -out DIR -check   fails when DIR differs from what would be written
+//	go run . -out DIR   writes DIR/*.txt
 package main
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"os"
@@ -18,7 +16,6 @@ import (
 
 func main() {
 	out := flag.String("out", "", "directory of the golden files")
-	check := flag.Bool("check", false, "compare instead of writing")
 	flag.Parse()
 	files := map[string]func() (string, error){
 		"objects.txt":     objects,
@@ -32,16 +29,7 @@ func main() {
 		if err != nil {
 			fail(fmt.Errorf("%s: %w", name, err))
 		}
-		path := filepath.Join(*out, name)
-		content := []byte(header() + body)
-		if *check {
-			old, err := os.ReadFile(path)
-			if err != nil || !bytes.Equal(old, content) {
-				fail(fmt.Errorf("%s is stale: run cargo xtask generate", path))
-			}
-			continue
-		}
-		if err := os.WriteFile(path, content, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(*out, name), []byte(header()+body), 0o644); err != nil {
 			fail(err)
 		}
 	}

@@ -9,7 +9,6 @@
 package main
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"os"
@@ -45,7 +44,6 @@ var installers = []func(*runtime.Scheme) error{
 
 func main() {
 	out := flag.String("out", "", "directory of the generated Rust files")
-	check := flag.Bool("check", false, "compare instead of writing")
 	flag.Parse()
 	if *out == "" {
 		fail(fmt.Errorf("-out is required"))
@@ -54,12 +52,7 @@ func main() {
 	if err != nil {
 		fail(err)
 	}
-	if *check {
-		err = compare(*out, files)
-	} else {
-		err = write(*out, files)
-	}
-	if err != nil {
+	if err := write(*out, files); err != nil {
 		fail(err)
 	}
 }
@@ -101,28 +94,6 @@ func generate() (map[string][]byte, error) {
 		}
 	}
 	return render(tables, kinds, known), nil
-}
-
-func compare(dir string, files map[string][]byte) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		if _, wanted := files[entry.Name()]; !wanted {
-			return fmt.Errorf("%s is not generated any more", filepath.Join(dir, entry.Name()))
-		}
-	}
-	for name, content := range files {
-		old, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(old, content) {
-			return fmt.Errorf("%s is stale: run cargo xtask generate", filepath.Join(dir, name))
-		}
-	}
-	return nil
 }
 
 func write(dir string, files map[string][]byte) error {

@@ -7,16 +7,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 )
 
-// markers reads the +name=value comments of types and fields from the sources.
+// markers reads the +name and +name=value comments of types and fields, and the constants of types, from the sources.
 type markers struct {
-	packages map[string]map[string]map[string]string
+	packages  map[string]map[string]map[string]string
+	constants map[string]map[string][]string
 }
 
 func newMarkers() *markers {
-	return &markers{packages: map[string]map[string]map[string]string{}}
+	return &markers{packages: map[string]map[string]map[string]string{}, constants: map[string]map[string][]string{}}
 }
 
 func (m *markers) ofType(goType reflect.Type) map[string]string {
@@ -30,12 +33,23 @@ func (m *markers) ofField(owner reflect.Type, name string) map[string]string {
 	return m.of(owner.PkgPath())[owner.Name()+"."+name]
 }
 
+// values are those that a type marked as +enum can have.
+func (m *markers) values(goType reflect.Type) []string {
+	if _, marked := m.ofType(goType)["enum"]; !marked {
+		return nil
+	}
+	values := slices.Clone(m.constants[goType.PkgPath()][goType.Name()])
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
 func (m *markers) of(pkg string) map[string]map[string]string {
 	if found, ok := m.packages[pkg]; ok {
 		return found
 	}
 	found := map[string]map[string]string{}
 	m.packages[pkg] = found
+	m.constants[pkg] = map[string][]string{}
 	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", pkg).Output()
 	if err != nil {
 		fail(err)
@@ -53,6 +67,7 @@ func (m *markers) of(pkg string) map[string]map[string]string {
 			fail(err)
 		}
 		collect(file, found)
+		constants(file, m.constants[pkg])
 	}
 	return found
 }
@@ -81,6 +96,49 @@ func collect(file *ast.File, found map[string]map[string]string) {
 				for _, name := range field.Names {
 					found[typed.Name.Name+"."+name.Name] = parse(field.Doc)
 				}
+				if embedded := embeddedName(field); embedded != "" {
+					found[typed.Name.Name+"."+embedded] = parse(field.Doc)
+				}
+			}
+		}
+	}
+}
+
+// embeddedName is the name of a field that has its type's.
+func embeddedName(field *ast.Field) string {
+	if len(field.Names) > 0 {
+		return ""
+	}
+	switch named := field.Type.(type) {
+	case *ast.Ident:
+		return named.Name
+	case *ast.SelectorExpr:
+		return named.Sel.Name
+	}
+	return ""
+}
+
+// constants notes the texts of all constants by their type.
+func constants(file *ast.File, found map[string][]string) {
+	for _, declaration := range file.Decls {
+		general, ok := declaration.(*ast.GenDecl)
+		if !ok || general.Tok != token.CONST {
+			continue
+		}
+		for _, spec := range general.Specs {
+			value := spec.(*ast.ValueSpec)
+			named, ok := value.Type.(*ast.Ident)
+			if !ok {
+				continue
+			}
+			for _, expression := range value.Values {
+				if literal, ok := expression.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+					text, err := strconv.Unquote(literal.Value)
+					if err != nil {
+						fail(err)
+					}
+					found[named.Name] = append(found[named.Name], text)
+				}
 			}
 		}
 	}
@@ -93,8 +151,8 @@ func parse(doc *ast.CommentGroup) map[string]string {
 	}
 	for _, comment := range doc.List {
 		text := strings.TrimSpace(strings.TrimPrefix(comment.Text, "//"))
-		name, value, ok := strings.Cut(strings.TrimPrefix(text, "+"), "=")
-		if !ok || !strings.HasPrefix(text, "+") {
+		name, value, _ := strings.Cut(strings.TrimPrefix(text, "+"), "=")
+		if !strings.HasPrefix(text, "+") {
 			continue
 		}
 		if name == "listMapKey" && marks[name] != "" {

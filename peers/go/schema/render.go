@@ -62,8 +62,8 @@ func renderMessages(messages []*message) []byte {
 		fmt.Fprintf(&body, "\npub(super) static %s: Message = Message { name: %q, atomic: %v, fields: &[\n",
 			static(m.goType), m.goType.PkgPath()+"."+m.goType.Name(), m.atomic)
 		for _, f := range m.fields {
-			fmt.Fprintf(&body, "    Field { json: %q, number: %d, shape: %s, go: %q, optional: %v, omit_empty: %v, patch: %s },\n",
-				f.json, f.number, f.shape, f.goType, f.optional, f.omitEmpty, renderPatch(f.patch))
+			fmt.Fprintf(&body, "    Field { json: %q, number: %d, shape: %s, go: %q, optional: %v, omit_empty: %v, required: %v, values: %s, patch: %s },\n",
+				f.json, f.number, f.shape, f.goType, f.optional, f.omitEmpty, f.required, texts(f.values), renderPatch(f.patch))
 		}
 		fmt.Fprintf(&body, "], wire: &[%s] };\n", strings.Join(wireOrder(m.fields), ", "))
 	}
@@ -130,6 +130,14 @@ func uses(body, name string) bool {
 	return true
 }
 
+func texts(all []string) string {
+	quoted := []string{}
+	for _, one := range all {
+		quoted = append(quoted, fmt.Sprintf("%q", one))
+	}
+	return "&[" + strings.Join(quoted, ", ") + "]"
+}
+
 func renderPatch(p patch) string {
 	set := []string{}
 	if p.merge {
@@ -147,15 +155,17 @@ func renderPatch(p patch) string {
 	case "map":
 		set = append(set, "list: ListType::Map")
 	}
+	if p.listed {
+		set = append(set, "listed: true")
+	}
 	if len(p.listKeys) > 0 {
-		quoted := []string{}
-		for _, key := range p.listKeys {
-			quoted = append(quoted, fmt.Sprintf("%q", key))
-		}
-		set = append(set, "list_keys: &["+strings.Join(quoted, ", ")+"]")
+		set = append(set, "list_keys: "+texts(p.listKeys))
 	}
 	if p.atomic {
 		set = append(set, "atomic: true")
+	}
+	if p.preset != "" {
+		set = append(set, fmt.Sprintf("default: %q", p.preset))
 	}
 	if len(set) == 0 {
 		return "Patch::NONE"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -21,13 +22,15 @@ type field struct {
 	goType    string
 	optional  bool
 	omitEmpty bool
+	required  bool
+	values    []string
 	patch     patch
 }
 
 type patch struct {
-	merge, retainKeys, atomic bool
-	mergeKey, list            string
-	listKeys                  []string
+	merge, retainKeys, atomic, listed bool
+	mergeKey, list, preset            string
+	listKeys                          []string
 }
 
 type message struct {
@@ -125,10 +128,27 @@ func (t *tables) addFields(m *message, goType reflect.Type) error {
 			omitEmpty = false
 		}
 		described.omitEmpty = omitEmpty || strings.Contains(options, "omitzero")
+		described.required = t.required(goType, f, options)
+		described.values = t.markers.values(f.Type)
+		if f.Type.Kind() == reflect.Pointer || f.Type.Kind() == reflect.Slice || f.Type.Kind() == reflect.Map {
+			described.values = t.markers.values(f.Type.Elem())
+		}
 		t.describePatch(&described, f, goType)
 		m.fields = append(m.fields, described)
 	}
 	return nil
+}
+
+// required is what the published OpenAPI documents say: by the marker, else by the JSON tag.
+func (t *tables) required(owner reflect.Type, f reflect.StructField, options string) bool {
+	marks := t.markers.ofField(owner, f.Name)
+	if _, marked := marks["required"]; marked {
+		return true
+	}
+	if _, marked := marks["optional"]; marked {
+		return false
+	}
+	return !strings.Contains(options, "omitempty")
 }
 
 func (t *tables) describe(f reflect.StructField, repeated bool) (field, error) {
@@ -217,8 +237,13 @@ func (t *tables) describePatch(described *field, f reflect.StructField, owner re
 	described.patch.mergeKey = f.Tag.Get("patchMergeKey")
 	marks := t.markers.ofField(owner, f.Name)
 	described.patch.list = marks["listType"]
+	described.patch.listed = marks["listType"] != ""
 	if keys := marks["listMapKey"]; keys != "" {
 		described.patch.listKeys = strings.Split(keys, ",")
+	}
+	if preset := marks["default"]; json.Valid([]byte(preset)) {
+		// Others refer to constants; none of those is the key of a list.
+		described.patch.preset = preset
 	}
 	element := f.Type
 	if element.Kind() == reflect.Pointer {

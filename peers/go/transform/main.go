@@ -4,11 +4,15 @@
 //
 //	{"op":"encrypt"|"decrypt","provider":"aesgcm","name":"key1","key":B64,"context":"/registry/…","value":B64}
 //	  -> {"value":B64,"stale":BOOL} or {"err":TEXT}
+//	("kms v1", "kms v2" and "kms v2 key" have a plugin in this process that encrypts with the key)
 //	{"op":"config","config":TEXT,"resources":["secrets","deployments.apps"]}
 //	  -> {"prefixes":["k8s:enc:aesgcm:v1:key1:",""]} or {"err":TEXT}
+//	{"op":"bench","config":TEXT,"direction":"to"|"from","context":"/registry/…","value":B64,"milliseconds":N}
+//	  -> {"value":STORED,"nanoseconds":N} or {"err":TEXT}
 //
 // "config" loads an EncryptionConfiguration and names, for each resource, what a
-// value that is written now starts with.
+// value that is written now starts with. "bench" loads one too, and tells how much CPU time of
+// this process it takes to bring the value to or from storage as a Secret.
 package main
 
 import (
@@ -28,13 +32,17 @@ type request struct {
 	Value     []byte
 	Config    string
 	Resources []string
+	Direction string
+	// How long "bench" measures at least.
+	Milliseconds int
 }
 
 type answer struct {
-	Value    []byte   `json:"value,omitempty"`
-	Stale    bool     `json:"stale,omitempty"`
-	Prefixes []string `json:"prefixes,omitempty"`
-	Err      string   `json:"err,omitempty"`
+	Value       []byte   `json:"value,omitempty"`
+	Stale       bool     `json:"stale,omitempty"`
+	Prefixes    []string `json:"prefixes,omitempty"`
+	Nanoseconds float64  `json:"nanoseconds,omitempty"`
+	Err         string   `json:"err,omitempty"`
 }
 
 // A value of 1 MiB, in base64, with room to spare.
@@ -72,6 +80,8 @@ func reply(line []byte) answer {
 		result, err = transform(asked)
 	case "config":
 		result, err = load(asked)
+	case "bench":
+		result, err = bench(asked)
 	default:
 		return answer{Err: "request: unknown op " + asked.Op}
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/aes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apiserver/pkg/storage/value"
 	aestransformer "k8s.io/apiserver/pkg/storage/value/encrypt/aes"
@@ -13,11 +14,11 @@ import (
 )
 
 func transform(asked request) (answer, error) {
-	cipher, err := build(asked.Provider, asked.Key)
+	prefixed, err := provider(asked)
 	if err != nil {
 		return answer{}, err
 	}
-	transformer := value.NewPrefixTransformers(errors.New("no matching prefix found"), prefixed(asked, cipher))
+	transformer := value.NewPrefixTransformers(errors.New("no matching prefix found"), prefixed)
 	ctx, dataContext := context.Background(), value.DefaultContext(asked.Context)
 	var result answer
 	if asked.Op == "encrypt" {
@@ -26,6 +27,17 @@ func transform(asked request) (answer, error) {
 		result.Value, result.Stale, err = transformer.TransformFromStorage(ctx, asked.Value, dataContext)
 	}
 	return result, err
+}
+
+func provider(asked request) (value.PrefixTransformer, error) {
+	if strings.HasPrefix(asked.Provider, "kms ") {
+		return kms(asked)
+	}
+	cipher, err := build(asked.Provider, asked.Key)
+	if err != nil {
+		return value.PrefixTransformer{}, err
+	}
+	return prefixed(asked, cipher), nil
 }
 
 // prefixed is the provider's prefix around the key's, as the loader of configurations nests them.

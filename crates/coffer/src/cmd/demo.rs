@@ -17,9 +17,11 @@ use super::up::{Chain, ChainOptions};
 use crate::cli::{Demo, EtcdFlags, Global};
 use crate::exit::{Exit, Failure};
 use crate::print::Paint;
+use crate::put;
+use crate::signals::{self, Signals};
+use crate::trace::gather::Ask;
 use crate::trace::{gather, table};
 use crate::vault::Vault;
-use crate::{put, signals};
 
 const NAMESPACE: &str = "default";
 const NODE: &str = "coffer";
@@ -32,6 +34,7 @@ const REMOTE: &str = "coffer-demo/db";
 
 /// Runs the show.
 pub(crate) async fn run(global: &Global, flags: &Demo) -> Result<Exit, Failure> {
+    let mut signals = Signals::listen()?;
     let fresh = Fresh::make(flags.data_dir.as_deref())?;
     let remote = match (&flags.vault_addr, &flags.vault_token_file) {
         (Some(address), Some(file)) => Remote::Vault(Box::new(Vault::new(address, read_token(file)?)?)),
@@ -41,18 +44,25 @@ pub(crate) async fn run(global: &Global, flags: &Demo) -> Result<Exit, Failure> 
     let started = clock.monotonic();
     let mut show = Show { paint: Paint::new(global.color), step: 0 };
     show.step("Everything starts in one process: API server, operator, node, keys")?;
-    let chain = Chain::start(ChainOptions {
+    let options = ChainOptions {
         data_dir: fresh.path.clone(),
         listen: "127.0.0.1:0".parse().map_err(Failure::problem)?,
         etcd: EtcdFlags { etcd_prefix: "/registry".to_owned(), ..EtcdFlags::default() },
         node_name: NODE.to_owned(),
-    })
-    .await?;
+    };
+    let interrupted = || Failure::problem("interrupted before the show was over");
+    let chain = match Chain::start_unless_asked_to_end(options, &mut signals).await {
+        Ok(Some(chain)) => chain,
+        ended => {
+            fresh.remove();
+            return ended.and(Err(interrupted()));
+        }
+    };
     show.line(&format!("directory   {}", fresh.path.display()))?;
     show.line(&format!("API server  https://{}", chain.address))?;
     let outcome = tokio::select! {
         outcome = story(&mut show, &chain, &remote, &clock, started) => outcome,
-        () = signals::asked_to_end() => Err(Failure::problem("interrupted before the show was over")),
+        () = signals.asked_to_end() => Err(interrupted()),
     };
     if outcome.is_ok() && !flags.once {
         show.step("It stays up for you until Ctrl-C")?;
@@ -60,11 +70,15 @@ pub(crate) async fn run(global: &Global, flags: &Demo) -> Result<Exit, Failure> 
         show.line("kubectl get secret,externalsecret,pod")?;
         show.line("kubectl get secret db -o jsonpath='{.data.password}' | base64 -d")?;
         show.line("coffer trace secret/db")?;
-        signals::asked_to_end().await;
+        signals.asked_to_end().await;
     }
     let stopped = chain.stop().await;
     fresh.remove();
-    outcome.and(stopped).map(|()| Exit::Done)
+    outcome.and(stopped)?;
+    if !flags.once {
+        signals::ended();
+    }
+    Ok(Exit::Done)
 }
 
 /// The steps. Each ends with something that was seen, not assumed.
@@ -94,7 +108,7 @@ async fn story(
     show.line(&format!("{}  holds it, {seconds:.1} s after the start", file.display()))?;
 
     show.step("The stored copy is encrypted")?;
-    let copy = gather::life(client, NAMESPACE, "db").await?.at_rest;
+    let copy = life(client, Ask::Nobody).await?.at_rest;
     match copy {
         crate::trace::AtRest::Encrypted { provider, key, stale: false, .. } => {
             show.line(&format!(
@@ -117,7 +131,8 @@ async fn story(
     show.line(&format!("the file flipped {seconds:.1} s later; the ExternalSecret refreshes every second"))?;
 
     show.step("Who has the new value, and who still has the old one?")?;
-    let life = wait_for_stale_environment(client, clock).await?;
+    wait_for_stale_environment(client, clock).await?;
+    let life = life(client, Ask::Source).await?;
     let text = table::render(&life, clock.now(), show.paint);
     for line in text.lines() {
         show.line(line)?;
@@ -264,12 +279,18 @@ fn refused(what: &str, error: &kube::Error) -> Failure {
     }
 }
 
+async fn life(client: &Client, ask: Ask) -> Result<crate::trace::Life, Failure> {
+    gather::life(client, NAMESPACE, "db", ask)
+        .await
+        .map_err(|error| refused("reading the Secret's life", &error))
+}
+
 /// The node tells where the file is.
 async fn file_path(client: &Client, uid: &str, clock: &SystemClock) -> Result<PathBuf, Failure> {
     let mut last = String::new();
     let until = clock.monotonic() + STEP_LIMIT;
     while clock.monotonic() < until {
-        let life = gather::life(client, NAMESPACE, "db").await?;
+        let life = life(client, Ask::Nobody).await?;
         if let Some(consumer) = life.consumers.iter().find(|consumer| consumer.path.contains(uid)) {
             return Ok(Path::new(&consumer.path).join("password"));
         }
@@ -290,20 +311,17 @@ async fn wait_for_content(file: &Path, expected: &str, clock: &SystemClock) -> R
     Err(too_slow(&format!("{} to hold the credential", file.display()), ""))
 }
 
-async fn wait_for_stale_environment(
-    client: &Client,
-    clock: &SystemClock,
-) -> Result<crate::trace::Life, Failure> {
+async fn wait_for_stale_environment(client: &Client, clock: &SystemClock) -> Result<(), Failure> {
     let until = clock.monotonic() + STEP_LIMIT;
     loop {
-        let life = gather::life(client, NAMESPACE, "db").await?;
+        let life = life(client, Ask::Nobody).await?;
         let state = |kind: &str| {
             life.consumers.iter().find(|consumer| consumer.kind == kind).map(|found| found.state)
         };
         if state("file") == Some(crate::trace::State::Current)
             && state("environment") == Some(crate::trace::State::Stale)
         {
-            return Ok(life);
+            return Ok(());
         }
         if clock.monotonic() >= until {
             return Err(too_slow(

@@ -4,37 +4,63 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use coffer_node::files::RealFiles;
-use coffer_node::volume::tmpfs::{self, RealMounter};
+use coffer_node::volume::mounter::RealMounter;
+use coffer_node::volume::tmpfs;
 use coffer_node::{NodeConfig, NodeError};
 use coffer_runtime::clock::SystemClock;
+use coffer_runtime::metrics::Registry;
 use coffer_runtime::random::SystemRandom;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Global, Node};
+use crate::client::Server;
 use crate::exit::{Exit, Failure};
-use crate::{client, signals};
+use crate::signals::{self, Signals};
+use crate::{client, say};
 
 /// Runs until it is asked to end.
 pub(crate) async fn run(global: &Global, flags: &Node) -> Result<Exit, Failure> {
-    let client = client::connect(global).await?;
+    let mut signals = Signals::listen()?;
+    let Server { client, url } = client::connect(global).await?;
+    // Absolute, as the pods' reports tell it and as mount points are named.
+    let root = std::path::absolute(&flags.root_dir).map_err(Failure::problem)?;
     let name = flags.hostname_override.clone().unwrap_or_else(host_name);
     let stop = CancellationToken::new();
-    let node = coffer_node::run(config(client, name.clone(), flags.root_dir.clone()), stop.clone());
+    let (started, place) = oneshot::channel();
+    let mut config = config(client, name.clone(), root.clone(), Arc::default());
+    config.started = Some(started);
+    let node = coffer_node::run(config, stop.clone());
     tokio::pin!(node);
+    let told = async {
+        if let Ok(place) = place.await {
+            let (root, place) = (root.display(), place.describe());
+            say(&format!("coffer: node {name} works for {url} until Ctrl-C; -v says what it does"));
+            say(&format!("  its root directory is {root}; Secret volumes are {place}"));
+        }
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
-        ended = &mut node => ended.map_err(|error| failure(&error))?,
-        () = signals::asked_to_end() => {
+        ended = &mut node => ended.map_err(|error| failure(&url, &error))?,
+        () = told => {}
+        () = signals.asked_to_end() => {
             stop.cancel();
-            node.await.map_err(|error| failure(&error))?;
+            node.await.map_err(|error| failure(&url, &error))?;
             // No container holds the files, and nobody would keep them current.
-            clear(&name, &flags.root_dir)?;
+            clear(&name, &root).await?;
+            signals::ended();
         }
     }
     Ok(Exit::Done)
 }
 
 /// A node on this machine.
-pub(crate) fn config(client: kube::Client, node_name: String, root: PathBuf) -> NodeConfig {
+pub(crate) fn config(
+    client: kube::Client,
+    node_name: String,
+    root: PathBuf,
+    metrics: Arc<Registry>,
+) -> NodeConfig {
     NodeConfig {
         client,
         instance: instance(&node_name, &root),
@@ -45,13 +71,24 @@ pub(crate) fn config(client: kube::Client, node_name: String, root: PathBuf) -> 
         random: Arc::new(SystemRandom::new()),
         mounter: Arc::new(RealMounter),
         files: Arc::new(RealFiles),
+        metrics,
+        started: None,
     }
 }
 
-/// Wipes and unmounts what a node left in memory.
-pub(crate) fn clear(node_name: &str, root: &Path) -> Result<(), Failure> {
-    tmpfs::clear(&RealMounter, root, &memory_candidates(), &instance(node_name, root))
-        .map_err(|error| Failure::problem(format!("cannot clear {}: {error}", root.display())))
+/// Wipes and unmounts what a node left in memory, and says who would not let it go.
+pub(crate) async fn clear(node_name: &str, root: &Path) -> Result<(), Failure> {
+    let clock = SystemClock::new();
+    let instance = instance(node_name, root);
+    match tmpfs::clear(&RealMounter, &clock, root, &memory_candidates(), &instance).await {
+        Ok(None) => Ok(()),
+        Ok(Some(detached)) => {
+            say(&format!("coffer: {detached}"));
+            Ok(())
+        }
+        Err(error) => Err(Failure::problem(format!("cannot clear {}: {error}", root.display()))
+            .next(format!("see what is mounted there: findmnt {}", root.display()))),
+    }
 }
 
 fn memory_candidates() -> Vec<PathBuf> {
@@ -75,11 +112,22 @@ fn fingerprint(path: &Path) -> u64 {
 }
 
 /// What the user reads when the node cannot go on.
-pub(crate) fn failure(error: &NodeError) -> Failure {
-    Failure::problem(error)
+pub(crate) fn failure(url: &str, error: &NodeError) -> Failure {
+    let NodeError::Register { node, error } = error else { return Failure::problem(error) };
+    let kube::Error::Api(status) = &**error else { return client::unreachable(url, error) };
+    let refused = Failure::problem(format!("cannot register node {node} at {url}: {}", status.message));
+    match status.code {
+        401 => refused
+            .next("the server does not accept the kubeconfig's credentials: name another with --kubeconfig"),
+        403 => refused.next(format!(
+            "act as this node (user system:node:{node} in the group system:nodes), \
+             or name the node that this user is with --hostname-override"
+        )),
+        _ => refused,
+    }
 }
 
-fn host_name() -> String {
+pub(super) fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     match name.trim() {
         "" => "localhost".to_owned(),

@@ -5,16 +5,23 @@ use coffer_types::time::Clock;
 
 use crate::cli::{Global, Output, Trace};
 use crate::exit::{Exit, Failure};
-use crate::print::Paint;
+use crate::print::{Paint, document};
+use crate::trace::gather::Ask;
 use crate::trace::{Life, gather, table};
 use crate::{client, put};
 
 /// Prints the life; 1 when something is broken or stale.
 pub(crate) async fn run(global: &Global, flags: &Trace) -> Result<Exit, Failure> {
-    let name = secret_name(&flags.secret)?;
-    let client = client::connect(global).await?;
-    let namespace = global.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
-    let life = gather::life(&client, &namespace, name).await?;
+    let argument = match &flags.name {
+        None => flags.secret.clone(),
+        Some(name) => format!("{}/{name}", flags.secret),
+    };
+    let name = secret_name(&argument)?;
+    let server = client::connect(global).await?;
+    let namespace = server.client.default_namespace();
+    let life = gather::life(&server.client, namespace, name, Ask::Source)
+        .await
+        .map_err(|error| client::unreachable(&server.url, &error))?;
     put(&rendered(&life, global)?)?;
     Ok(if life.broken.is_empty() { Exit::Done } else { Exit::Problem })
 }
@@ -22,24 +29,12 @@ pub(crate) async fn run(global: &Global, flags: &Trace) -> Result<Exit, Failure>
 fn rendered(life: &Life, global: &Global) -> Result<String, Failure> {
     match global.output {
         Output::Table => Ok(table::render(life, SystemClock::new().now(), Paint::new(global.color))),
-        Output::Json => serde_json::to_string_pretty(life)
-            .map(|text| text + "\n")
-            .map_err(|error| Failure::problem(format!("cannot print: {error}"))),
-        Output::Yaml => {
-            let text = serde_json::to_vec(life)
-                .map_err(|error| Failure::problem(format!("cannot print: {error}")))?;
-            let value = coffer_types::codec::json::decode_untyped(&text)
-                .map_err(|error| Failure::problem(format!("cannot print: {error}")))?
-                .object;
-            let mut yaml = Vec::new();
-            coffer_types::codec::yaml::encode_untyped(&value, &mut yaml);
-            Ok(String::from_utf8_lossy(&yaml).into_owned())
-        }
+        Output::Json | Output::Yaml => document(life, global.output),
         Output::Name => Ok(format!("secret/{}\n", life.name)),
     }
 }
 
-/// `secret/NAME`, `secrets/NAME` or `NAME`.
+/// `secret/NAME`, `secrets/NAME` or `NAME`; `secret NAME` has come as the first of them.
 fn secret_name(argument: &str) -> Result<&str, Failure> {
     let (kind, name) = argument.split_once('/').unwrap_or(("secret", argument));
     if !matches!(kind, "secret" | "secrets") || name.is_empty() || name.contains('/') {

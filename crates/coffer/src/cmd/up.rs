@@ -4,48 +4,56 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use coffer_config::encryption::Reload;
 use coffer_runtime::clock::SystemClock;
 use coffer_runtime::random::SystemRandom;
 use coffer_server::authn::{service_account_groups, service_account_username};
-use coffer_server::authz::Mode;
 use coffer_server::ports::UserInfo;
 use coffer_server::security::SecurityConfig;
 use coffer_types::random::Random;
 use coffer_types::time::Clock;
-use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{node, operator};
 use crate::cli::{EtcdFlags, Up};
 use crate::control_plane::data_dir::DataDir;
-use crate::control_plane::{ControlPlane, ServerOptions, certificate, store};
+use crate::control_plane::encryption::{Configured, FeatureGates};
+use crate::control_plane::listen::bind;
+use crate::control_plane::{ControlPlane, ServerOptions, StartError, certificate, store};
 use crate::exit::{Exit, Failure};
-use crate::{put, say, signals};
+use crate::signals::{self, Signals};
+use crate::{put, say};
 
 /// `iss` of tokens: reachable as the service of every cluster.
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
 /// Runs until it is asked to end.
 pub(crate) async fn run(flags: &Up) -> Result<Exit, Failure> {
-    let mut chain = Chain::start(ChainOptions {
+    let mut signals = Signals::listen()?;
+    let options = ChainOptions {
         data_dir: flags.data_dir.clone(),
         listen: flags.listen,
         etcd: flags.etcd.clone(),
         node_name: flags.node_name.clone(),
-    })
-    .await?;
+    };
+    let Some(mut chain) = Chain::start_unless_asked_to_end(options, &mut signals).await? else {
+        signals::ended();
+        return Ok(Exit::Done);
+    };
     put(&format!("export KUBECONFIG={}\n", chain.kubeconfig.display()))?;
     say(&format!(
         "coffer: https://{} is up. Type the line above in another terminal, then: kubectl get namespaces",
         chain.address
     ));
     let ended = tokio::select! {
-        () = signals::asked_to_end() => Ok(Exit::Done),
+        () = signals.asked_to_end() => Ok(Exit::Done),
         failure = chain.part_ended() => Err(failure),
     };
     let stopped = chain.stop().await;
-    ended.and_then(|exit| stopped.map(|()| exit))
+    let exit = ended.and_then(|exit| stopped.map(|()| exit))?;
+    signals::ended();
+    Ok(exit)
 }
 
 /// What the chain is started with.
@@ -64,7 +72,8 @@ pub(crate) struct Chain {
     pub(crate) admin: kube::Client,
     control_plane: ControlPlane,
     node_name: String,
-    node_root: PathBuf,
+    /// Ours until the end.
+    data: DataDir,
     parts: JoinSet<Result<(), Failure>>,
     stop: CancellationToken,
 }
@@ -79,15 +88,28 @@ impl Chain {
         let address = listener.local_addr().map_err(Failure::problem)?;
         let new_key = data.ensure_encryption(&*random)?;
         let kv = store::open(&options.etcd, &data.store(), &clock).await?;
-        let transformers = store::transformers(&data.encryption(), &random)?;
-        let ours =
-            store::refuse_foreign_secrets(&*kv, &transformers, &options.etcd.etcd_prefix, &data.encryption())
-                .await;
+        let mut encryption = Configured::load(
+            "--encryption-provider-config",
+            &data.encryption(),
+            &clock,
+            &random,
+            FeatureGates::default(),
+            Reload::Automatic,
+        )
+        .await?;
+        let ours = store::refuse_foreign_secrets(
+            &*kv,
+            &encryption.encryption.current().transformers(),
+            &options.etcd.etcd_prefix,
+            &data.encryption(),
+        )
+        .await;
         if ours.is_err() && new_key {
             // A key that opens nothing must not be taken for the one that is missing.
             data.remove_encryption();
         }
         ours?;
+        encryption.vet(store::refuse_foreign_files(&kv, &options.etcd.etcd_prefix, &data.encryption()));
         let files = data.pki(clock.now(), vec![address.ip().to_string()])?;
         let kubeconfig = data.write_kubeconfig(&files, address)?;
         let file = |name: &str| {
@@ -97,24 +119,15 @@ impl Chain {
         let control_plane = ControlPlane::start(ServerOptions {
             kv,
             prefix: options.etcd.etcd_prefix.clone(),
-            transformers,
-            security: SecurityConfig {
-                client_ca: Some(ca.expose().to_vec()),
-                token_file: None,
-                bootstrap_tokens: false,
-                anonymous: true,
-                issuers: vec![ISSUER.to_owned()],
-                api_audiences: Vec::new(),
-                signing_key: account_key.expose().to_vec(),
-                verification_keys: Vec::new(),
-                extend_expiration: true,
-                modes: vec![Mode::Rbac],
-                external_address: address.to_string(),
-                root_ca: String::from_utf8_lossy(ca.expose()).into_owned(),
-                bind_pods: true,
-            },
+            encryption,
+            security: SecurityConfig::of(ca.expose(), account_key.expose(), ISSUER, &address.to_string()),
             clock: clock.clone(),
             random: random.clone(),
+        })
+        .map_err(|error| match error {
+            StartError::Prefix(error) => Failure::usage(format!("--etcd-prefix: {error}")),
+            StartError::Security(error) => Failure::problem(format!("{}: {error}", data.pki_path().display()))
+                .next("restore that directory from a backup, or move it away: then new keys are made, and tokens and kubeconfigs of before are void"),
         })?;
         let certificate =
             certificate::from_pem("pki/server.crt", file("server.crt")?.expose(), &file("server.key")?)?;
@@ -124,29 +137,48 @@ impl Chain {
         parts.spawn(async move { server.serve(listener, certificate).await.map_err(Failure::problem) });
         control_plane.wait_ready().await?;
         let client = |user| kube::Client::new(control_plane.server.in_process(user), "default");
-        operator::install(&client(admin()), &*clock).await?;
+        operator::install(&client(admin()), "its own API server", &*clock, operator::Old::Stored).await?;
         let operator = operator::Parts {
             client: client(service_account("coffer-operator")),
             clock: clock.clone(),
             random: random.clone(),
         };
-        parts.spawn(operator::start(operator, operator::Settings::default(), stop.clone()));
+        parts.spawn(operator::start(operator, stop.clone()));
         let node_client = client(node_user(&options.node_name));
-        let node = node::config(node_client, options.node_name.clone(), data.node());
+        let metrics = control_plane.metrics.clone();
+        let node = node::config(node_client, options.node_name.clone(), data.node(), metrics);
         let node_stop = stop.clone();
-        parts.spawn(
-            async move { coffer_node::run(node, node_stop).await.map_err(|error| node::failure(&error)) },
-        );
+        let url = format!("https://{address}");
+        parts.spawn(async move {
+            coffer_node::run(node, node_stop).await.map_err(|error| node::failure(&url, &error))
+        });
         Ok(Self {
             address,
             kubeconfig,
             admin: client(admin()),
             control_plane,
             node_name: options.node_name,
-            node_root: data.node(),
+            data,
             parts,
             stop,
         })
+    }
+
+    /// Starts everything; `None` when the process was asked to end meanwhile.
+    pub(crate) async fn start_unless_asked_to_end(
+        options: ChainOptions,
+        signals: &mut Signals,
+    ) -> Result<Option<Self>, Failure> {
+        let start = Self::start(options);
+        tokio::pin!(start);
+        tokio::select! {
+            chain = &mut start => chain.map(Some),
+            () = signals.asked_to_end() => {
+                // Its threads and mounts cannot be left halfway: it is stopped when it stands.
+                start.await?.stop().await?;
+                Ok(None)
+            }
+        }
     }
 
     /// Completes when a part ended by itself, with why.
@@ -164,22 +196,8 @@ impl Chain {
         self.stop.cancel();
         self.control_plane.stop().await;
         while self.parts.join_next().await.is_some() {}
-        node::clear(&self.node_name, &self.node_root)
+        node::clear(&self.node_name, &self.data.node()).await
     }
-}
-
-/// Binds a listening socket; `flag` names what to change when that fails.
-pub(crate) async fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).await.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AddrInUse => Failure::problem(format!("address {address} is in use"))
-            .next(format!("stop what listens there, or choose another address with {flag}")),
-        std::io::ErrorKind::PermissionDenied => {
-            Failure::problem(format!("this user may not listen on {address}"))
-                .next(format!("choose a port above 1023 with {flag}"))
-        }
-        _ => Failure::problem(format!("cannot listen on {address}: {error}"))
-            .next(format!("choose an address of this machine with {flag}")),
-    })
 }
 
 fn admin() -> UserInfo {
@@ -187,7 +205,7 @@ fn admin() -> UserInfo {
 }
 
 fn node_user(name: &str) -> UserInfo {
-    user(&format!("system:node:{name}"), &["system:nodes", "coffer:nodes", "system:authenticated"])
+    user(&format!("system:node:{name}"), &["system:nodes", "system:authenticated"])
 }
 
 fn service_account(name: &str) -> UserInfo {

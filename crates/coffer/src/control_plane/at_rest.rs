@@ -9,6 +9,7 @@ use std::sync::Arc;
 use coffer_config::encryption::Transformers;
 use coffer_keys::at_rest::{AtRestError, Place, stored_copy};
 use coffer_server::api::Route;
+use coffer_server::encryption::Encryption;
 use coffer_store::kv::Kv;
 use coffer_types::Status;
 use futures::future::BoxFuture;
@@ -17,10 +18,10 @@ use futures::future::BoxFuture;
 pub(crate) const PATH: &str = "/coffer/v1/at-rest";
 
 /// The route.
-pub(crate) fn route(kv: Arc<dyn Kv>, prefix: &str, transformers: Arc<Transformers>) -> Route {
+pub(crate) fn route(kv: Arc<dyn Kv>, prefix: &str, encryption: Arc<Encryption>) -> Route {
     let prefix = prefix.to_owned();
     let answer = move |query: Vec<(String, String)>| {
-        let (kv, prefix, transformers) = (kv.clone(), prefix.clone(), transformers.clone());
+        let (kv, prefix, transformers) = (kv.clone(), prefix.clone(), encryption.current().transformers());
         let answer: BoxFuture<'static, _> =
             Box::pin(async move { answer(&*kv, &prefix, &transformers, &query).await });
         answer

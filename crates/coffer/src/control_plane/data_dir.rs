@@ -9,6 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use coffer_server::pki::{self, Client, Files, Wanted};
+use coffer_store::embedded::Lock;
 use coffer_types::SecretBytes;
 use coffer_types::random::Random;
 use coffer_types::time::Timestamp;
@@ -19,13 +20,17 @@ use crate::exit::Failure;
 const ENCRYPTED: [&str; 3] =
     ["secrets", "secretstores.external-secrets.io", "clustersecretstores.external-secrets.io"];
 
-/// The directory.
+/// The file with the admin's kubeconfig, in the directory.
+pub(crate) const KUBECONFIG: &str = "kubeconfig";
+
+/// The directory, which no other process has meanwhile.
 pub(crate) struct DataDir {
     path: PathBuf,
+    _lock: Lock,
 }
 
 impl DataDir {
-    /// Makes it unless it is there.
+    /// Makes it unless it is there, and locks it.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.map_err(|error| {
@@ -39,7 +44,8 @@ impl DataDir {
         })?;
         // Absolute, so that the kubeconfig's path works from everywhere.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        Ok(Self { path })
+        let lock = Lock::take(&path).map_err(Failure::problem)?;
+        Ok(Self { path, _lock: lock })
     }
 
     /// The embedded store's directory.
@@ -52,9 +58,14 @@ impl DataDir {
         self.path.join("node")
     }
 
+    /// The directory of keys and certificates.
+    pub(crate) fn pki_path(&self) -> PathBuf {
+        self.path.join("pki")
+    }
+
     /// The admin's kubeconfig.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
-        self.path.join("kubeconfig")
+        self.path.join(KUBECONFIG)
     }
 
     /// The encryption configuration.
@@ -64,7 +75,7 @@ impl DataDir {
 
     /// The keys and certificates, made or renewed where needed.
     pub(crate) fn pki(&self, now: Timestamp, names: Vec<String>) -> Result<Files, Failure> {
-        let directory = self.path.join("pki");
+        let directory = self.pki_path();
         make_private(&directory)?;
         let mut files = Files::new();
         for entry in std::fs::read_dir(&directory).map_err(|error| unreadable(&directory, &error))? {

@@ -3,14 +3,17 @@
 pub(crate) mod at_rest;
 pub(crate) mod certificate;
 pub(crate) mod data_dir;
+pub(crate) mod encryption;
+mod in_use;
+pub(crate) mod listen;
 pub(crate) mod policy;
 pub(crate) mod store;
+pub(crate) mod stored;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use coffer_config::encryption::Transformers;
 use coffer_runtime::metrics::Registry as MetricsRegistry;
 use coffer_server::api::{ApiServer, ApiServerConfig, Foundation};
 use coffer_server::controllers;
@@ -24,6 +27,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::Failure;
+use encryption::{Configured, by_resource};
 
 /// How long the server may take until every cache is filled.
 const READY_LIMIT: Duration = Duration::from_secs(60);
@@ -33,32 +37,25 @@ pub(crate) struct ServerOptions {
     pub(crate) kv: Arc<dyn Kv>,
     /// `--etcd-prefix`.
     pub(crate) prefix: String,
-    pub(crate) transformers: Transformers,
+    pub(crate) encryption: Configured,
     pub(crate) security: SecurityConfig,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
 }
 
-/// Says which flag's file to look at; the error itself names what is wrong with it.
-fn refused(error: &SecurityError) -> Failure {
-    let next = match error {
-        SecurityError::ClientCa(_) => "the file of --client-ca-file must hold PEM certificates",
-        SecurityError::ServiceAccountKey(_) => {
-            "--service-account-signing-key-file must hold a private key in PEM, \
-             --service-account-key-file public or private keys"
-        }
-        SecurityError::TokenFile(_) => {
-            "the lines of --token-auth-file must be: token,user,uid,\"group,group\""
-        }
-        SecurityError::NoIssuer => "name one with --service-account-issuer",
-        _ => "",
-    };
-    Failure::problem(error).next(next)
+/// Why an API server cannot be started; whoever named the files knows which one it is.
+pub(crate) enum StartError {
+    /// `--etcd-prefix` cannot be one.
+    Prefix(String),
+    /// Keys, certificates or tokens that cannot be used.
+    Security(SecurityError),
 }
 
 /// A running API server with its controllers.
 pub(crate) struct ControlPlane {
     pub(crate) server: ApiServer,
+    /// What `/metrics` shows.
+    pub(crate) metrics: Arc<MetricsRegistry>,
     tasks: JoinSet<()>,
     stop: CancellationToken,
     /// Set when the policy is known to the authorizer, and when the bootstrap policy is stored.
@@ -68,39 +65,45 @@ pub(crate) struct ControlPlane {
 
 impl ControlPlane {
     /// Opens the stored resources and starts the controllers. Serves nobody yet.
-    pub(crate) fn start(options: ServerOptions) -> Result<Self, Failure> {
-        let ServerOptions { kv, prefix, transformers, security, clock, random } = options;
-        let transformers = Arc::new(transformers);
-        let by_resource = {
-            let transformers = transformers.clone();
-            Box::new(move |group: &str, resource: &str| transformers.transformer_for(group, resource))
-        };
-        let storage = Storage::new(kv.clone(), clock.clone(), &prefix, by_resource);
+    pub(crate) fn start(options: ServerOptions) -> Result<Self, StartError> {
+        let ServerOptions { kv, prefix, encryption, security, clock, random } = options;
+        let Configured { encryption, watched, metrics } = encryption;
+        let transformers = by_resource(encryption.current().transformers());
+        let storage = Storage::new(kv.clone(), clock.clone(), &prefix, transformers);
         let foundation = Foundation::open(ApiServerConfig {
             storage: storage.clone(),
             clock: clock.clone(),
             random: random.clone(),
-            metrics: Arc::new(MetricsRegistry::default()),
+            metrics: metrics.clone(),
         })
-        .map_err(|error| Failure::usage(format!("--etcd-prefix: {error}")))?;
+        .map_err(|error| StartError::Prefix(error.to_string()))?;
         let objects = foundation.objects();
-        let security = Security::new(security, objects.clone(), clock.clone(), random)
-            .map_err(|error| refused(&error))?;
+        let security =
+            Security::new(security, objects.clone(), clock.clone(), random).map_err(StartError::Security)?;
         let mut policy = policy::policy(&security);
-        policy.routes.push(at_rest::route(kv.clone(), &prefix, transformers));
+        policy.routes.push(at_rest::route(kv.clone(), &prefix, encryption.clone()));
+        policy.routes.extend(stored::routes(&kv, &prefix, &encryption));
+        if let Some(watched) = &watched {
+            policy.routes.push(in_use::route(encryption.clone(), watched));
+        }
         policy.health_checks.extend(policy::store_checks(&kv, &clock, &prefix));
+        policy.health_checks.extend(encryption.health_checks());
         let server = foundation.build(policy);
 
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
+        if let Some(watched) = watched {
+            tasks.spawn(watched.reloader(encryption, storage.clone()).run());
+        }
         let policy_fed = Arc::new(AtomicBool::new(false));
         tasks.spawn(controllers::feed_policy(security.rbac, objects.clone(), policy_fed.clone()));
+        tasks.spawn(controllers::feed_node_graph(security.node, objects.clone()));
         for controller in security.controllers {
             tasks.spawn(controllers::run(controller, objects.clone(), clock.clone()));
         }
         let compacted = Box::new(move |revision| storage.note_compacted(revision));
         tasks.spawn(Compactor::new(kv, clock.clone(), DEFAULT_INTERVAL, compacted).run(stop.clone()));
-        Ok(Self { server, tasks, stop, policy: [policy_fed, security.policy_ready], clock })
+        Ok(Self { server, metrics, tasks, stop, policy: [policy_fed, security.policy_ready], clock })
     }
 
     /// Waits until every cache is filled and the policy is known.

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use coffer_config::encryption::{self, Reload, Transformers};
+use coffer_config::encryption::Transformers;
 use coffer_keys::at_rest::{AtRestError, foreign_copy};
+use coffer_server::encryption::Vet;
 use coffer_store::embedded::{Embedded, EmbeddedOptions};
 use coffer_store::etcd::{ConnectError, EtcdConfig, EtcdKv};
 use coffer_store::kv::Kv;
 use coffer_types::SecretBytes;
-use coffer_types::random::Random;
 use coffer_types::time::Clock;
 
 use crate::cli::EtcdFlags;
@@ -41,18 +41,6 @@ pub(crate) async fn open(
     Ok(Arc::new(store))
 }
 
-/// The transformers of a configuration file.
-pub(crate) fn transformers(file: &Path, random: &Arc<dyn Random>) -> Result<Transformers, Failure> {
-    let name = file.display().to_string();
-    let text = SecretBytes::new(read("--encryption-provider-config", file)?);
-    let config = encryption::parse(&name, text.expose(), Reload::Never).map_err(|error| {
-        Failure::problem(format!("{name}: {error}")).next("check it with: coffer config check FILE")
-    })?;
-    Transformers::build(&name, &config, random.clone()).map_err(|error| {
-        Failure::problem(format!("{name}: {error}")).next("check it with: coffer config check FILE")
-    })
-}
-
 /// Stops before anything is written under keys that do not open what is stored.
 pub(crate) async fn refuse_foreign_secrets(
     kv: &dyn Kv,
@@ -70,6 +58,18 @@ pub(crate) async fn refuse_foreign_secrets(
         Err(AtRestError::Key(error)) => Err(Failure::usage(format!("--etcd-prefix: {error}"))),
         Err(error @ AtRestError::Store(_)) => Err(Failure::unreachable(error)),
     }
+}
+
+/// The same of each later configuration, before it is used.
+pub(crate) fn refuse_foreign_files(kv: &Arc<dyn Kv>, prefix: &str, file: &Path) -> Vet {
+    let (kv, prefix, file) = (kv.clone(), prefix.to_owned(), file.to_owned());
+    Box::new(move |transformers| {
+        let (kv, prefix, file) = (kv.clone(), prefix.clone(), file.clone());
+        Box::pin(async move {
+            let refused = refuse_foreign_secrets(&*kv, &transformers, &prefix, &file).await;
+            refused.map_err(|failure| failure.message)
+        })
+    })
 }
 
 /// A file that `flag` names.

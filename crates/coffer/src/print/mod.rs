@@ -1,8 +1,16 @@
 //! Output for people: columns and colours.
 
+pub(crate) mod audit;
+pub(crate) mod inspect;
+pub(crate) mod progress;
+
 use std::io::IsTerminal;
 
-use crate::cli::Color;
+use coffer_types::codec::{json, yaml};
+use serde::Serialize;
+
+use crate::cli::{Color, Output};
+use crate::exit::Failure;
 
 /// Colours, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +47,20 @@ impl Paint {
     fn wrap(self, code: &str, text: &str) -> String {
         if self.0 { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
+}
+
+/// A document for programs: YAML where that is asked for, else JSON.
+pub(crate) fn document(shown: &impl Serialize, output: Output) -> Result<String, Failure> {
+    let cannot = |error: &dyn std::fmt::Display| Failure::problem(format!("cannot print: {error}"));
+    if output != Output::Yaml {
+        let text = serde_json::to_string_pretty(shown).map_err(|error| cannot(&error))?;
+        return Ok(text + "\n");
+    }
+    let text = serde_json::to_vec(shown).map_err(|error| cannot(&error))?;
+    let value = json::decode_untyped(&text).map_err(|error| cannot(&error))?.object;
+    let mut out = Vec::new();
+    yaml::encode_untyped(&value, &mut out);
+    Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
 /// Rows in aligned columns, three spaces apart, as kubectl prints them.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{AtRest, Life, State};
+use super::{AtRest, Entry, Life, State};
 use crate::print::{Paint, columns};
 
 /// The text, line by line.
@@ -44,16 +44,12 @@ pub(crate) fn render(life: &Life, now: jiff::Timestamp, paint: Paint) -> String 
             let rows: Vec<Vec<String>> = source
                 .entries
                 .iter()
-                .map(|entry| {
-                    let version = if entry.version.is_empty() {
-                        String::new()
-                    } else {
-                        format!("version {}", entry.version)
-                    };
-                    vec![entry.key.clone(), "←".to_owned(), entry.remote.clone(), version]
-                })
+                .map(|entry| vec![entry.key.clone(), "←".to_owned(), entry.remote.clone(), versions(entry)])
                 .collect();
             out.push_str(&columns(&rows, "  "));
+            if !source.not_asked.is_empty() {
+                let _ = writeln!(out, "  the source was not asked what it holds now: {}", source.not_asked);
+            }
         }
     }
     let _ = writeln!(out, "\n{}", heading("At rest"));
@@ -81,6 +77,7 @@ pub(crate) fn render(life: &Life, now: jiff::Timestamp, paint: Paint) -> String 
                 State::Current => "current",
                 State::Stale => "stale",
                 State::Missing => "missing",
+                State::Silent => "silent",
                 State::Unknown => "unknown",
             };
             rows.push(vec![
@@ -103,6 +100,18 @@ pub(crate) fn render(life: &Life, now: jiff::Timestamp, paint: Paint) -> String 
         }
     }
     out
+}
+
+/// What the last sync took, and what the source holds now.
+fn versions(entry: &Entry) -> String {
+    match (entry.version.as_str(), entry.current.as_str()) {
+        _ if entry.gone => "gone at its source".to_owned(),
+        ("", "") => String::new(),
+        ("", current) => format!("the source has version {current}"),
+        (version, "") => format!("version {version}"),
+        (version, current) if version == current => format!("version {version}, the newest"),
+        (version, current) => format!("version {version}, the source has {current}"),
+    }
 }
 
 fn ago(time: &str, now: jiff::Timestamp) -> String {

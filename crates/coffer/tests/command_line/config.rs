@@ -1,7 +1,9 @@
 //! `coffer config check` says what kube-apiserver says.
 
-use super::cases;
-use super::fixture::{Fixture, coffer, run};
+use coffer_sim::encryption_configs as cases;
+use coffer_sim::peers::run;
+
+use super::fixture::{Fixture, coffer};
 
 /// Every case of the loader, through the program; each text is kube-apiserver's.
 #[test]
@@ -11,7 +13,7 @@ fn config_check_says_what_the_original_says() {
     let mut refused = 0;
     for case in cases::all() {
         std::fs::write(fixture.path().join("encryption.yaml"), &case.config).expect("written");
-        let ran = run(coffer(fixture.path()).args(["config", "check", "encryption.yaml"]), case.name);
+        let ran = run(coffer(fixture.path()).args(["config", "check", "encryption.yaml"]));
         let expected = match case.expected.as_str() {
             "" => (0, "encryption.yaml: ok\n".to_owned(), String::new()),
             text => (1, String::new(), format!("encryption.yaml: {text}\n")),
@@ -32,7 +34,7 @@ fn every_file_is_checked() {
     let fixture = Fixture::new();
     let good = cases::all().into_iter().find(|case| case.expected.is_empty()).expect("a good case");
     std::fs::write(fixture.path().join("good.yaml"), good.config).expect("written");
-    let check = |files: &[&str]| run(coffer(fixture.path()).args(["config", "check"]).args(files), "check");
+    let check = |files: &[&str]| run(coffer(fixture.path()).args(["config", "check"]).args(files));
     let ran = check(&["file", "good.yaml", "missing"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (3, "good.yaml: ok\n"));
     assert_eq!(ran.stderr.lines().filter(|line| !line.starts_with(' ')).count(), 2, "{}", ran.stderr);

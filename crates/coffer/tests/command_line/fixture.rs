@@ -1,44 +1,37 @@
 //! A directory with everything that a transcript may name, and the program to run in it.
 
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use coffer_sim::peers::{Pki, Process, free_port};
+use coffer_sim::peers::{Output, Pki, Process, free_port, run};
 use tempfile::TempDir;
-
-/// No command of a transcript takes longer, on a busy machine either.
-const LIMIT: Duration = Duration::from_secs(20);
-
-/// What a command did.
-pub(crate) struct Ran {
-    pub(crate) code: i32,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
 
 /// The directory, a port that is in use, a port where nothing listens, and a data directory in use.
 pub(crate) struct Fixture {
     /// Ends before its directory goes.
     holder: Option<Process>,
     directory: TempDir,
+    pki: Pki,
     listener: TcpListener,
     free: u16,
 }
 
 /// The program in `directory`, with nothing of the user's environment.
 pub(crate) fn coffer(directory: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_coffer"));
+    coffer_at(Path::new(env!("CARGO_BIN_EXE_coffer")), directory)
+}
+
+fn coffer_at(program: &Path, directory: &Path) -> Command {
+    let mut command = Command::new(program);
     command
         .env_clear()
         .env("HOME", directory)
         .env("TMPDIR", directory)
         .env("COFFER_LOG", "off")
-        .current_dir(directory)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+        .current_dir(directory);
     command
 }
 
@@ -47,7 +40,7 @@ impl Fixture {
         let directory = tempfile::tempdir().expect("a directory");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let at = directory.path();
-        drop(Pki::create(&at.join("pki")));
+        let pki = Pki::create(&at.join("pki"));
         let free = free_port();
         for (name, content) in [
             ("file", "text\n"),
@@ -61,9 +54,9 @@ impl Fixture {
             std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
             std::fs::write(path, content).expect("written");
         }
-        let good = std::fs::read_to_string(kubeconfig(at, free)).expect("written");
-        std::fs::write(at.join("down.kubeconfig"), good).expect("written");
-        Self { directory, listener, free, holder: None }
+        let down = pki.kubeconfig("admin", &format!("https://127.0.0.1:{free}"));
+        std::fs::copy(down, at.join("down.kubeconfig")).expect("copied");
+        Self { directory, pki, listener, free, holder: None }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -84,16 +77,41 @@ impl Fixture {
         self.holder = Some(process);
     }
 
+    /// The program as a user who may not write to `unwritable`. Root may write everywhere, so there the
+    /// program runs as somebody else, from a place where that user may read it.
+    fn powerless(&self) -> Command {
+        let unwritable = self.path().join("unwritable");
+        if !unwritable.exists() {
+            std::fs::create_dir(&unwritable).expect("made");
+            let mode = |path: &Path, mode| {
+                std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("set");
+            };
+            std::fs::copy(env!("CARGO_BIN_EXE_coffer"), self.path().join("coffer")).expect("copied");
+            mode(self.path(), 0o755);
+            mode(&unwritable, 0o555);
+            // Reading what the flags of `apiserver` name is not what is forbidden.
+            for entry in std::fs::read_dir(self.path().join("pki")).expect("a directory") {
+                mode(&entry.expect("an entry").path(), 0o644);
+            }
+        }
+        let mut command = coffer_at(&self.path().join("coffer"), self.path());
+        if rustix::process::geteuid().is_root() {
+            const NOBODY: u32 = 65_534;
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command
+    }
+
     /// Runs `line`, which starts with `coffer`. `GOOD` stands for every flag that `apiserver`
     /// needs, but those that the line names itself.
-    pub(crate) fn run(&mut self, line: &str) -> Ran {
+    pub(crate) fn run(&mut self, line: &str) -> Output {
         if line.contains("held") {
             self.hold();
         }
         let mut arguments = Vec::new();
         for word in line.split(' ').skip(1) {
             match word {
-                "GOOD" => arguments.extend(good_flags().filter(|flag| {
+                "GOOD" => arguments.extend(good_flags(&self.pki).into_iter().filter(|flag| {
                     let name = flag.split('=').next().expect("a name");
                     let replaced = name == "--data-dir" && line.contains("--etcd-servers");
                     !(replaced || line.contains(name))
@@ -108,7 +126,8 @@ impl Fixture {
                 .replace("TAKEN", &taken)
                 .replace("FREE", &self.free.to_string())
         });
-        let ran = run(coffer(self.path()).args(arguments), line);
+        let mut program = if line.contains("unwritable") { self.powerless() } else { coffer(self.path()) };
+        let ran = run(program.args(arguments));
         let plain = |text: String| {
             let holder = self.holder.as_ref().map(|holder| format!("process {}", holder.id()));
             text.replace(&self.path().display().to_string(), "DIR")
@@ -123,26 +142,7 @@ impl Fixture {
                 regex("coffer-demo-[0-9a-f]{16}").replace_all(&text, "coffer-demo-RANDOM").into_owned();
             regex("(API server  https://127.0.0.1):[0-9]+").replace_all(&text, "$1:PORT").into_owned()
         };
-        Ran { code: ran.code, stdout: plain(ran.stdout), stderr: plain(ran.stderr) }
-    }
-}
-
-/// Runs it to its end.
-pub(crate) fn run(command: &mut Command, what: &str) -> Ran {
-    let mut child = command.spawn().expect("coffer starts");
-    let started = Instant::now();
-    while child.try_wait().expect("the child can be asked").is_none() {
-        if started.elapsed() > LIMIT {
-            let _ = child.kill();
-            panic!("{what}: still runs");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let output = child.wait_with_output().expect("it has ended");
-    Ran {
-        code: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        Output { code: ran.code, stdout: plain(ran.stdout), stderr: plain(ran.stderr) }
     }
 }
 
@@ -150,23 +150,9 @@ fn regex(pattern: &str) -> regex::Regex {
     regex::Regex::new(pattern).expect("a pattern")
 }
 
-fn kubeconfig(at: &Path, port: u16) -> std::path::PathBuf {
-    let pki = Pki::create(&at.join("other-pki"));
-    pki.kubeconfig("admin", &format!("https://127.0.0.1:{port}"))
-}
-
-fn good_flags() -> impl Iterator<Item = String> {
-    [
-        "--data-dir=fresh",
-        "--client-ca-file=pki/ca.crt",
-        "--tls-cert-file=pki/apiserver.crt",
-        "--tls-private-key-file=pki/apiserver.key",
-        "--service-account-issuer=https://issuer",
-        "--service-account-signing-key-file=pki/sa.key",
-        "--service-account-key-file=pki/sa.pub",
-        "--bind-address=127.0.0.1",
-        "--secure-port=0",
-    ]
-    .into_iter()
-    .map(str::to_owned)
+/// Flags with which `apiserver` starts.
+fn good_flags(pki: &Pki) -> Vec<String> {
+    let mut flags = pki.server_flags();
+    flags.extend(["--data-dir=fresh", "--bind-address=127.0.0.1", "--secure-port=0"].map(str::to_owned));
+    flags
 }

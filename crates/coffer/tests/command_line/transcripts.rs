@@ -5,9 +5,11 @@
 
 use std::path::PathBuf;
 
-use super::fixture::{Fixture, Ran};
+use coffer_sim::peers::Output;
 
-fn transcript(line: &str, ran: &Ran) -> String {
+use super::fixture::Fixture;
+
+fn transcript(line: &str, ran: &Output) -> String {
     let mut text = format!("$ {line}\n[exit {}]\n", ran.code);
     for (mark, stream) in [('>', &ran.stdout), ('!', &ran.stderr)] {
         for line in stream.lines() {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use coffer_sim::peers::{ApiserverOptions, Etcd, KubeApiserver, Kubectl};
+use coffer_sim::peers::{ApiserverOptions, Coffer, Etcd, KubeApiserver, Kubectl};
 use serde_json::Value;
 
-use crate::support::Coffer;
+use crate::quiet;
 
 /// What coffer adds for its own operator and node.
 const OURS: &str = "coffer:";
@@ -14,7 +14,7 @@ const OURS: &str = "coffer:";
 fn the_policy_is_the_originals() {
     let etcd = Etcd::start();
     let server = KubeApiserver::start(&etcd, &ApiserverOptions::default());
-    let ours = Coffer::start();
+    let ours = Coffer::up(quiet, &[]);
     for kind in ["clusterroles", "clusterrolebindings", "roles", "rolebindings"] {
         let expected = policy(&server.kubectl(), kind);
         let mut found = policy(&ours.kubectl(), kind);

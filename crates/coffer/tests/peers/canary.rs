@@ -1,6 +1,8 @@
 //! A marked value goes everywhere, things fail everywhere, logs are at their finest level: the mark
 //! is in no log, error, event, metric, condition, trace or panic text.
 
+mod faults;
+
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -8,15 +10,17 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use coffer_sim::peers::{Kubectl, OpenBao};
+use coffer_sim::peers::{Coffer, Kubectl, OpenBao, run, until};
 use http::Request;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
-use super::marks::Mark;
-use super::running::{Running, loud, run, until};
+use super::loud;
+use coffer_sim::marks::Mark;
 
 const MARK: &str = "cAn4ry+7Qz/x&Vw=9~Kp";
+/// What a ConfigMap holds is no secret where ConfigMaps are shown, and is told nowhere else all the same.
+const MAP_MARK: &str = "m4pC+9Tz/u&Kb=2~Ws";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
 /// A client of the API that sends any bytes and shows any answer.
@@ -43,11 +47,20 @@ impl Api {
     }
 
     fn send(&self, client: &kube::Client, request: Request<Vec<u8>>) -> (u16, Vec<u8>) {
+        self.try_send(client, request).expect("an answer")
+    }
+
+    /// The answer, or the error of a server that is going away.
+    fn try_send(
+        &self,
+        client: &kube::Client,
+        request: Request<Vec<u8>>,
+    ) -> Result<(u16, Vec<u8>), kube::Error> {
         self.runtime.block_on(async {
-            let response = client.send(request.map(Into::into)).await.expect("an answer");
+            let response = client.send(request.map(Into::into)).await?;
             let status = response.status().as_u16();
-            let bytes = response.into_body().collect_bytes().await.expect("a body");
-            (status, bytes.to_vec())
+            let bytes = response.into_body().collect_bytes().await?;
+            Ok((status, bytes.to_vec()))
         })
     }
 
@@ -362,6 +375,29 @@ fn store(name: &str, server: &str, token: &str) -> Value {
             "auth": {"tokenSecretRef": {"name": token, "key": "token"}}}}}})
 }
 
+/// The same backend by upstream's own provider for it.
+fn open_bao(name: &str, server: &str, token: &str) -> Value {
+    let mut made = store(name, server, token);
+    let vault = made["spec"]["provider"]["vault"].take();
+    made["spec"]["provider"] = json!({ "openBao": vault });
+    made
+}
+
+/// Another cluster: this one, or one that nobody can trust.
+fn cluster(name: &str, kubeconfig: &Path, server: Option<&str>, token: &str) -> Value {
+    let config = std::fs::read_to_string(kubeconfig).expect("a kubeconfig");
+    let value = |key: &str| {
+        let line = config.lines().find_map(|line| line.trim().trim_start_matches("- ").strip_prefix(key));
+        line.expect(key).trim().trim_matches('"').to_owned()
+    };
+    let url = server.map_or_else(|| value("server:"), str::to_owned);
+    json!({"apiVersion": "external-secrets.io/v1", "kind": "SecretStore", "metadata": {"name": name},
+        "spec": {"provider": {"kubernetes": {
+            "server": {"url": url, "caBundle": value("certificate-authority-data:")},
+            "remoteNamespace": "default",
+            "auth": {"token": {"bearerToken": {"name": token, "key": "token"}}}}}}})
+}
+
 fn external(name: &str, store: &str, members: &Value) -> Value {
     let mut spec = json!({"refreshInterval": "1s", "secretStoreRef": {"name": store}});
     for (name, member) in members.as_object().expect("members") {
@@ -371,7 +407,11 @@ fn external(name: &str, store: &str, members: &Value) -> Value {
 }
 
 /// Syncs that succeed, and providers, answers, values and targets that fail.
-fn operator(kubectl: &Kubectl, bao: &OpenBao) {
+fn operator(coffer: &Coffer, kubectl: &Kubectl, bao: &OpenBao) {
+    kubectl.ok(&["create", "serviceaccount", "reader"]);
+    kubectl.ok(&["create", "role", "reader", "--verb=get,list", "--resource=secrets"]);
+    kubectl.ok(&["create", "rolebinding", "reader", "--role=reader", "--serviceaccount=default:reader"]);
+    let reader = kubectl.ok(&["create", "token", "reader"]);
     let malicious = malicious();
     let down = format!("http://127.0.0.1:{}", coffer_sim::peers::free_port());
     bao.write("db", json!({"value": MARK, "nested": {"a": MARK}, "text": format!("{{{MARK}")}));
@@ -386,6 +426,24 @@ fn operator(kubectl: &Kubectl, bao: &OpenBao) {
         store("unsendable", bao.url(), "unsendable-token"),
         store("down", &down, "wrong-token"),
         store("malicious", &malicious, "wrong-token"),
+        token("reader-token", reader.trim()),
+        open_bao("bao-good", bao.url(), "right-token"),
+        open_bao("bao-wrong", bao.url(), "wrong-token"),
+        open_bao("bao-down", &down, "wrong-token"),
+        open_bao("bao-malicious", &malicious, "wrong-token"),
+        cluster("cluster-good", coffer.kubeconfig(), None, "reader-token"),
+        cluster("cluster-wrong", coffer.kubeconfig(), None, "wrong-token"),
+        cluster("cluster-down", coffer.kubeconfig(), Some(&down), "wrong-token"),
+        cluster("cluster-malicious", coffer.kubeconfig(), Some(&malicious), "wrong-token"),
+        external("bao-good", "bao-good", &one("db", "value")),
+        external("bao-wrong", "bao-wrong", &one("db", "value")),
+        external("bao-down", "bao-down", &one("db", "value")),
+        external("bao-into-text", "bao-good", &one("db", "text.deeper")),
+        external("cluster-good", "cluster-good", &one("json", "value")),
+        external("cluster-wrong", "cluster-wrong", &one("json", "value")),
+        external("cluster-down", "cluster-down", &one("json", "value")),
+        external("cluster-no-key", "cluster-good", &one("json", "missing")),
+        external("cluster-into-text", "cluster-good", &one("json", "value.deeper")),
         external("good", "good", &one("db", "value")),
         external("wrong", "wrong", &one("db", "value")),
         external("unsendable", "unsendable", &one("db", "value")),
@@ -418,7 +476,9 @@ fn operator(kubectl: &Kubectl, bao: &OpenBao) {
         ),
     ];
     for path in ["forbidden", "broken", "elsewhere", "list", "cut"] {
-        items.push(external(&format!("malicious-{path}"), "malicious", &one(path, "value")));
+        for store in ["malicious", "bao-malicious", "cluster-malicious"] {
+            items.push(external(&format!("{store}-{path}"), store, &one(path, "value")));
+        }
     }
     // One that is refused does not keep the others from being there.
     for item in items {
@@ -431,13 +491,22 @@ fn operator(kubectl: &Kubectl, bao: &OpenBao) {
         let told = |item: &Value| item["status"]["conditions"].as_array().is_some_and(|all| !all.is_empty());
         list["items"].as_array()?.iter().all(told).then_some(())
     });
-    let status =
-        kubectl.ok(&["get", "externalsecret", "good", "-o", "jsonpath={.status.conditions[0].status}"]);
-    assert_eq!(status, "True");
+    let ready = |name: &str| {
+        kubectl.ok(&["get", "externalsecret", name, "-o", "jsonpath={.status.conditions[0].status}"])
+    };
+    for name in ["good", "bao-good", "cluster-good"] {
+        assert_eq!(ready(name), "True", "{name}");
+        let value = kubectl.ok(&["get", "secret", name, "-o", "go-template={{.data.value | base64decode}}"]);
+        assert_eq!(value, MARK, "{name}");
+    }
+    for name in ["wrong", "bao-wrong", "bao-down", "cluster-wrong", "cluster-down", "cluster-malicious-list"]
+    {
+        assert_eq!(ready(name), "False", "{name}");
+    }
 }
 
 /// Pods whose volumes and environment cannot be made.
-fn node(kubectl: &Kubectl, mark: &Mark) {
+fn node(coffer: &Coffer, kubectl: &Kubectl, mark: &Mark) {
     let pod = |name: &str, volume: Value, environment: Value| {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
             "automountServiceAccountToken": false,
@@ -465,9 +534,45 @@ fn node(kubectl: &Kubectl, mark: &Mark) {
             kubectl.run_with_input(&["create", "-f", "-"], &pod(name, volume, environment).to_string());
         mark.assert_absent(name, output.stderr);
     }
-    until("the node to report", || {
-        let pod = kubectl.ok(&["get", "pod", "good", "-o", "json"]);
-        pod.contains("node.coffer.dev/secrets").then_some(())
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "marked"},
+        "data": {"value": MAP_MARK}});
+    kubectl.apply(&map.to_string());
+    let secret = |path: &str| json!({"secret": {"name": "json", "items": [{"key": "value", "path": path}]}});
+    let config =
+        |path: &str| json!({"configMap": {"name": "marked", "items": [{"key": "value", "path": path}]}});
+    for (name, sources) in [
+        ("projected", json!([secret("a"), config("b")])),
+        // Two sources want one place, or a place below a file.
+        ("overlap", json!([secret("a"), config("a")])),
+        ("below", json!([secret("a"), config("a/b")])),
+        ("no-map", json!([secret("a"), {"configMap": {"name": "missing"}}])),
+    ] {
+        let mut made = pod(name, json!({}), json!([]));
+        made["spec"]["volumes"][0] = json!({"name": "v", "projected": {"sources": sources}});
+        let variable =
+            json!([{"name": "M", "valueFrom": {"configMapKeyRef": {"name": "marked", "key": "value"}}}]);
+        made["spec"]["containers"][0]["env"] = variable;
+        made["spec"]["containers"][0]["envFrom"] =
+            json!([{"secretRef": {"name": "json"}}, {"configMapRef": {"name": "marked"}}]);
+        let output = kubectl.run_with_input(&["create", "-f", "-"], &made.to_string());
+        mark.assert_absent(name, output.stderr);
+    }
+    for name in ["good", "projected"] {
+        until("the node to report", || {
+            let pod = kubectl.ok(&["get", "pod", name, "-o", "json"]);
+            pod.contains("node.coffer.dev/secrets").then_some(())
+        });
+    }
+    let uid = kubectl.ok(&["get", "pod", "projected", "-o", "jsonpath={.metadata.uid}"]);
+    let trace: Value = until("the projected files", || {
+        let life = coffer.trace("json");
+        let consumers = life["consumers"].as_array().cloned().unwrap_or_default();
+        consumers.into_iter().find(|one| one["kind"] == "file" && one["path"].to_string().contains(&uid))
+    });
+    let volume = Path::new(trace["path"].as_str().expect("a path"));
+    let read = |name: &str| std::fs::read_to_string(volume.join(name)).ok();
+    until("the marked files", || {
+        (read("a").as_deref() == Some(MARK) && read("b").as_deref() == Some(MAP_MARK)).then_some(())
     });
 }
 
@@ -530,18 +635,19 @@ fn files(mark: &Mark, directory: &Path) {
 fn s11_s17_s27_s33_a_marked_value_is_told_nowhere() {
     let mark = Mark::new(MARK);
     let bao = OpenBao::start();
-    let mut coffer = Running::up(&[]);
+    let mut coffer = Coffer::up(loud, &[]);
     let kubectl = coffer.kubectl();
-    let api = Api::new(&coffer.kubeconfig());
+    let api = Api::new(coffer.kubeconfig());
     writes(&api, &mark);
     changes(&api, &mark);
     reads(&api, &mark);
     let issued = tokens(&api, &mark);
-    operator(&kubectl, &bao);
-    node(&kubectl, &mark);
+    operator(&coffer, &kubectl, &bao);
+    node(&coffer, &kubectl, &mark);
+    let map_mark = Mark::new(MAP_MARK);
     for name in ["good", "json", "missing", "wrong"] {
         for format in ["table", "json", "yaml", "name"] {
-            let output = coffer.coffer(&["trace", &format!("secret/{name}"), "-o", format]);
+            let output = coffer.ask(&["trace", &format!("secret/{name}"), "-o", format]);
             mark.assert_absent("trace", output.stdout + &output.stderr);
         }
     }
@@ -559,6 +665,9 @@ fn s11_s17_s27_s33_a_marked_value_is_told_nowhere() {
         assert_eq!(status, 200, "{path}");
         mark.assert_absent(path, &answer);
         issued.assert_absent(path, &answer);
+        if path != "/api/v1/configmaps" {
+            map_mark.assert_absent(path, &answer);
+        }
     }
     let log = coffer.log();
     // The log is as fine as it gets, and libraries write into it too.
@@ -566,6 +675,7 @@ fn s11_s17_s27_s33_a_marked_value_is_told_nowhere() {
     coffer.end();
     mark.assert_absent("the log", coffer.log());
     issued.assert_absent("the log", coffer.log());
+    map_mark.assert_absent("the log", coffer.log());
     Mark::new(MARK).assert_in_no_file(coffer.directory());
 }
 

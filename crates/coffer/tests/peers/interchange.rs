@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use coffer_sim::peers::{ApiserverOptions, Etcd, KubeApiserver, Kubectl};
+use coffer_sim::peers::{ApiserverOptions, Coffer, Etcd, KubeApiserver, Kubectl};
 use serde_json::{Value, json};
 
-use super::marks::Mark;
-use super::running::Running;
+use super::loud;
+use coffer_sim::marks::Mark;
 
 const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 /// What both servers encrypt.
@@ -235,28 +235,10 @@ fn interchange(provider: &str) {
         "resources": [{"resources": ENCRYPTED, "providers": [{provider: settings}]}],
     });
     std::fs::write(&config, text.to_string()).expect("written");
-    let original = KubeApiserver::start(
-        &etcd,
-        &ApiserverOptions { encryption: Some(&config), ..ApiserverOptions::default() },
-    );
-    let pki = original.pki();
-    let file = |flag: &str, name: &str| format!("--{flag}={}", pki.path(name).display());
-    let port = coffer_sim::peers::free_port();
-    let coffer = Running::apiserver(&[
-        format!("--etcd-servers={}", etcd.url()),
-        format!("--encryption-provider-config={}", config.display()),
-        format!("--secure-port={port}"),
-        "--bind-address=127.0.0.1".to_owned(),
-        file("tls-cert-file", "apiserver.crt"),
-        file("tls-private-key-file", "apiserver.key"),
-        file("client-ca-file", "ca.crt"),
-        "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
-        file("service-account-key-file", "sa.pub"),
-        file("service-account-signing-key-file", "sa.key"),
-    ]);
-    pki.certificate("other-admin", "admin", &["system:masters"], &[]);
-    let ours = Kubectl::new(&pki.kubeconfig("other-admin", &format!("https://127.0.0.1:{port}")));
-    let theirs = original.kubectl();
+    let options = ApiserverOptions { encryption: Some(&config), ..ApiserverOptions::default() };
+    let original = KubeApiserver::start(&etcd, &options);
+    let coffer = Coffer::apiserver(loud, &etcd, original.pki(), &options);
+    let (theirs, ours) = (original.kubectl(), coffer.kubectl());
 
     write(&theirs, "from-original");
     write(&ours, "from-coffer");

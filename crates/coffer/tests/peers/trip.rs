@@ -4,11 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use coffer_sim::peers::{Etcd, OpenBao};
+use coffer_runtime::clock::SystemClock;
+use coffer_sim::peers::{Coffer, Etcd, Kubectl, OpenBao, Process, run, until};
+use coffer_store::embedded::{Embedded, EmbeddedOptions};
+use coffer_store::kv::{Kv, RangeRequest};
 use serde_json::json;
 
-use super::marks::{Mark, on_tmpfs, position};
-use super::running::{Running, loud, run, until};
+use super::{loud, quiet};
+use coffer_sim::marks::{Mark, on_tmpfs};
 
 const TOKEN: &str = "trip-token/7Zr5kQ+w";
 const MARK: &str = "Tr1p/M4rk+Of=V4lu3s";
@@ -70,7 +73,7 @@ fn manifest(provider: &str, server: &str) -> String {
 }
 
 /// The directory of the pod's volume, as the node tells.
-fn volume(coffer: &Running) -> PathBuf {
+fn volume(coffer: &Coffer) -> PathBuf {
     until("the node to write the files", || {
         let life = coffer.trace("db");
         let file = life["consumers"].as_array()?.iter().find(|consumer| consumer["kind"] == "file")?;
@@ -85,7 +88,7 @@ fn the_whole_trip(provider: &str, etcd: Option<&Etcd>) {
     write(&bao, 1);
     let flags: Vec<String> = etcd.map(|etcd| format!("--etcd-servers={}", etcd.url())).into_iter().collect();
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let mut coffer = Running::up(&flags);
+    let mut coffer = Coffer::up(loud, &flags);
     let kubectl = coffer.kubectl();
     kubectl.ok(&["create", "secret", "generic", "store-token", &format!("--from-literal=token={TOKEN}")]);
     kubectl.apply(&manifest(provider, bao.url()));
@@ -93,7 +96,7 @@ fn the_whole_trip(provider: &str, etcd: Option<&Etcd>) {
     let volume = volume(&coffer);
     assert!(on_tmpfs(&volume), "{} is on a disk", volume.display());
     assert_eq!(read_pair(&volume), Some(1));
-    until("everything to be current", || (coffer.coffer(&["trace", "secret/db"]).code == 0).then_some(()));
+    until("everything to be current", || (coffer.ask(&["trace", "secret/db"]).code == 0).then_some(()));
     let life = coffer.trace("db");
     assert_eq!(life["atRest"]["state"], "encrypted", "{life}");
     assert_eq!(life["atRest"]["provider"], "aesgcm", "{life}");
@@ -134,7 +137,6 @@ fn the_whole_trip(provider: &str, etcd: Option<&Etcd>) {
     stale_environment_is_told(&coffer);
     let mark = Mark::new(MARK);
     let token = Mark::new(TOKEN);
-    stored_bytes_are_encrypted(&coffer, etcd);
     for directory in [Some(coffer.directory()), etcd.map(Etcd::directory)].into_iter().flatten() {
         let files = mark.assert_in_no_file(directory);
         assert!(files >= 3, "{} holds only {files} files", directory.display());
@@ -142,15 +144,19 @@ fn the_whole_trip(provider: &str, etcd: Option<&Etcd>) {
     }
 
     coffer.end();
-    let gone = coffer.coffer(&["trace", "secret/db"]);
+    let gone = coffer.ask(&["trace", "secret/db"]);
     assert_eq!(gone.code, 3, "{}{}", gone.stdout, gone.stderr);
     // What is left on the disk after the end is encrypted too.
     mark.assert_in_no_file(coffer.directory());
+    match etcd {
+        Some(etcd) => values_in_etcd_are_encrypted(etcd),
+        None => values_in_the_store_are_encrypted(&coffer),
+    }
 }
 
-fn stale_environment_is_told(coffer: &Running) {
+fn stale_environment_is_told(coffer: &Coffer) {
     let told = until("the files to be reported as current", || {
-        let told = coffer.coffer(&["trace", "secret/db"]);
+        let told = coffer.ask(&["trace", "secret/db"]);
         let life = coffer.trace("db");
         let broken = life["broken"].as_array()?.len();
         (told.code == 1 && broken == 1).then_some(told)
@@ -164,34 +170,63 @@ fn stale_environment_is_told(coffer: &Running) {
     };
     assert_eq!(state("environment"), "stale", "{life}");
     assert_eq!(state("file"), "current", "{life}");
-    assert_eq!(coffer.coffer(&["trace", "pod/web"]).code, 2);
-    assert_eq!(coffer.coffer(&["trace"]).code, 2);
+    assert_eq!(coffer.ask(&["trace", "pod/web"]).code, 2);
+    assert_eq!(coffer.ask(&["trace"]).code, 2);
     // Another output format is the same story with the same exit code.
     for format in ["json", "yaml", "name"] {
-        let told = coffer.coffer(&["trace", "secret/db", "-o", format]);
+        let told = coffer.ask(&["trace", "secret/db", "-o", format]);
         assert_eq!(told.code, 1, "{format}: {}", told.stderr);
         Mark::new(MARK).assert_absent(format, told.stdout);
     }
 }
 
-fn stored_bytes_are_encrypted(coffer: &Running, etcd: Option<&Etcd>) {
-    const PREFIX: &[u8] = b"k8s:enc:aesgcm:v1:";
-    match etcd {
-        Some(etcd) => {
-            for name in ["db", "store-token"] {
-                let value = etcd.value(&format!("/registry/secrets/default/{name}"));
-                assert!(value.starts_with(PREFIX), "{:?}", String::from_utf8_lossy(&value[..20]));
-            }
-        }
-        None => {
-            let store = coffer.directory().join("data/store");
-            let found = std::fs::read_dir(store).expect("the store").any(|entry| {
-                let bytes = std::fs::read(entry.expect("an entry").path()).unwrap_or_default();
-                position(&bytes, PREFIX).is_some() && position(&bytes, b"/secrets/default/db").is_some()
-            });
-            assert!(found, "no file of the store holds an encrypted value");
-        }
+const PREFIX: &[u8] = b"k8s:enc:aesgcm:v1:";
+
+fn stored_under(name: &str) -> String {
+    format!("/registry/secrets/default/{name}")
+}
+
+fn is_encrypted(name: &str, value: &[u8]) {
+    assert!(
+        value.starts_with(PREFIX),
+        "{name}: {:?}",
+        String::from_utf8_lossy(&value[..20.min(value.len())])
+    );
+    Mark::new(MARK).assert_absent(name, value);
+    Mark::new(TOKEN).assert_absent(name, value);
+}
+
+fn values_in_etcd_are_encrypted(etcd: &Etcd) {
+    for name in ["db", "store-token"] {
+        is_encrypted(name, &etcd.value(&stored_under(name)));
     }
+}
+
+/// Opens the store of a server that has ended, and looks at the bytes of each Secret's own key.
+fn values_in_the_store_are_encrypted(coffer: &Coffer) {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let options = EmbeddedOptions::new(Arc::new(SystemClock::new()));
+        let directory = coffer.directory().join("data/store");
+        let store = Embedded::open(&directory, options).await.expect("nobody else has it open");
+        for name in ["db", "store-token"] {
+            let start = stored_under(name).into();
+            let found = store.range(RangeRequest { start, ..RangeRequest::default() }).await.expect("read");
+            let [item] = found.items.as_slice() else { panic!("{name} is stored {} times", found.count) };
+            is_encrypted(name, &item.value);
+        }
+        // And no Secret at all is stored in another way.
+        let all = RangeRequest {
+            start: "/registry/secrets/".into(),
+            end: "/registry/secrets0".into(),
+            ..RangeRequest::default()
+        };
+        let all = store.range(all).await.expect("read");
+        assert!(all.items.len() >= 2, "{} Secrets", all.items.len());
+        for item in all.items {
+            is_encrypted(&String::from_utf8_lossy(&item.key), &item.value);
+        }
+    });
 }
 
 #[test]
@@ -222,4 +257,30 @@ fn the_demo_holds_every_step() {
         mark.assert_absent("the demo's log", &output.stderr);
         mark.assert_in_no_file(&data);
     }
+}
+
+/// What the demo says to do when it stays up is done with kubectl.
+#[test]
+fn a_demo_that_stays_up_is_there_for_kubectl() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = directory.path().join("data");
+    let mut demo = Process::start("demo", quiet().args(["demo", "--data-dir"]).arg(&data), directory.path());
+    let log = directory.path().join("demo.log");
+    demo.wait_until(|| std::fs::read_to_string(&log).is_ok_and(|log| log.contains("coffer trace secret/db")));
+    let kubeconfig = data.join("kubeconfig");
+    assert!(demo.log().contains(&format!("export KUBECONFIG={}\n", kubeconfig.display())), "{}", demo.log());
+    let kubectl = Kubectl::new(&kubeconfig);
+    let listed = kubectl.ok(&["get", "secret,externalsecret,pod", "-o", "name"]);
+    assert_eq!(listed, "secret/db\nexternalsecret.external-secrets.io/db\npod/web\n");
+    let password =
+        kubectl.ok(&["get", "secret", "db", "-o", "go-template={{.data.password | base64decode}}"]);
+    assert_eq!(password, "correct-horse-2");
+    // Its own advice is told by its own command: the environment is stale, the file is not.
+    let trace = run(quiet().args(["trace", "secret/db", "--kubeconfig"]).arg(&kubeconfig));
+    assert_eq!(trace.code, 1, "{}{}", trace.stdout, trace.stderr);
+    assert!(trace.stdout.contains("holds an older value: restart it"), "{}", trace.stdout);
+    demo.signal(rustix::process::Signal::INT);
+    assert_eq!(demo.wait(), 0, "{}", demo.log());
+    let gone = kubectl.run(&["get", "secret", "db"]);
+    assert_ne!(gone.code, 0, "{}", gone.stdout);
 }

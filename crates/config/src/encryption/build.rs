@@ -4,13 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use coffer_crypto::{
-    BatchedRandom, Entry, Identity, NamedKey, PrefixList, Provider, StoredUnder, Transformer, describe, keyed,
+    BatchedRandom, Entry, Identity, NamedKey, PrefixList, Provider, StoredUnder, TransformObserver,
+    Transformer, Watched, WatchedList, describe, keyed,
 };
 use coffer_types::random::Random;
+use coffer_types::time::Clock;
 
 use super::resource::GroupResource;
 use super::validate::decoded;
-use super::{EncryptionConfiguration, Keys, ProviderRule};
+use super::{EncryptionConfiguration, Keys, Kms, KmsPlugins, ProviderRule, Unconnected};
 use crate::{ConfigError, Problem};
 
 const NO_MATCH: &str = "no matching prefix found";
@@ -21,28 +23,46 @@ const NO_MATCH: &str = "no matching prefix found";
 /// no rule names is stored as plaintext, and refuses to be read when it is not.
 #[derive(Clone)]
 pub struct Transformers {
-    by_resource: HashMap<GroupResource, Arc<dyn Transformer>>,
+    by_resource: HashMap<GroupResource, Arc<PrefixList>>,
     unnamed: Arc<dyn Transformer>,
     key_names: Arc<[String]>,
+    observed: Option<(Arc<dyn Clock>, Arc<dyn TransformObserver>)>,
 }
 
 impl Transformers {
     /// No encryption at all: what a server without a configuration does.
     pub fn identity() -> Self {
-        Self { by_resource: HashMap::new(), unnamed: Arc::new(Identity), key_names: Arc::new([]) }
+        Self {
+            by_resource: HashMap::new(),
+            unnamed: Arc::new(Identity),
+            key_names: Arc::new([]),
+            observed: None,
+        }
     }
 
     /// Builds the transformers of a configuration that keeps the rules; `file` is named in errors.
+    ///
+    /// No KMS plugin is connected: what one of them wrote is not read.
     pub fn build(
         file: &str,
         config: &EncryptionConfiguration,
         random: Arc<dyn Random>,
     ) -> Result<Self, ConfigError> {
+        Self::build_with(file, config, random, &mut Unconnected::default())
+    }
+
+    /// As [`Transformers::build`], with what connects KMS plugins.
+    pub fn build_with(
+        file: &str,
+        config: &EncryptionConfiguration,
+        random: Arc<dyn Random>,
+        plugins: &mut dyn KmsPlugins,
+    ) -> Result<Self, ConfigError> {
         let refused = |text| ConfigError { file: file.to_owned(), problem: Problem::Build(text) };
         let random: Arc<dyn Random> = Arc::new(BatchedRandom::new(random));
         let mut entries: HashMap<GroupResource, Vec<Entry>> = HashMap::new();
         for rule in &config.resources {
-            let providers = rule.providers.iter().map(|provider| entry(provider, &random));
+            let providers = rule.providers.iter().map(|provider| entry(provider, &random, plugins));
             let providers: Vec<Entry> = providers.collect::<Result<_, _>>().map_err(refused)?;
             for name in &rule.resources {
                 let resource = GroupResource::parse(name);
@@ -60,7 +80,7 @@ impl Transformers {
         let by_resource = entries.into_iter().filter_map(|(resource, entries)| {
             let mut entries = entries.into_iter();
             let list = PrefixList::new(entries.next()?, entries.collect(), NO_MATCH);
-            Some((resource, Arc::new(list) as Arc<dyn Transformer>))
+            Some((resource, Arc::new(list)))
         });
         Ok(Self { by_resource: by_resource.collect(), key_names: key_names(config), ..Self::identity() })
     }
@@ -73,7 +93,21 @@ impl Transformers {
             .get(&exact)
             .or_else(|| self.by_resource.get(&exact.any_in_group()))
             .or_else(|| self.by_resource.get(&GroupResource::any()));
-        Arc::clone(found.unwrap_or(&self.unnamed))
+        match (found, &self.observed) {
+            (None, _) => Arc::clone(&self.unnamed),
+            (Some(list), None) => list.clone(),
+            (Some(list), Some((clock, observer))) => {
+                let resource = exact.to_string();
+                let watched = Watched { resource, clock: Arc::clone(clock), observer: Arc::clone(observer) };
+                Arc::new(WatchedList { list: Arc::clone(list), watched })
+            }
+        }
+    }
+
+    /// Tells `observer` of what the transformers do that are asked for from now on.
+    #[must_use]
+    pub fn observed(self, clock: Arc<dyn Clock>, observer: Arc<dyn TransformObserver>) -> Self {
+        Self { observed: Some((clock, observer)), ..self }
     }
 
     /// The provider and key that a stored value names, key names with `:` in them included.
@@ -89,9 +123,13 @@ impl std::fmt::Debug for Transformers {
     }
 }
 
-fn entry(provider: &ProviderRule, random: &Arc<dyn Random>) -> Result<Entry, String> {
-    if provider.kms.is_some() {
-        return Err("kms providers are not supported by this version".to_owned());
+fn entry(
+    provider: &ProviderRule,
+    random: &Arc<dyn Random>,
+    plugins: &mut dyn KmsPlugins,
+) -> Result<Entry, String> {
+    if let Some(kms) = &provider.kms {
+        return Ok(Entry { prefix: kms_prefix(kms).into_bytes(), layer: plugins.connect(kms)? });
     }
     let keys = [
         (Provider::AesGcm, &provider.aes_gcm),
@@ -103,6 +141,12 @@ fn entry(provider: &ProviderRule, random: &Arc<dyn Random>) -> Result<Entry, Str
         None if provider.identity => Ok(Entry { prefix: Vec::new(), layer: Arc::new(Identity) }),
         None => Err("provider does not contain any of the expected providers".to_owned()),
     }
+}
+
+/// The name of the plugin is part of the prefix.
+fn kms_prefix(kms: &Kms) -> String {
+    let kind = if kms.api_version == "v1" { Provider::KmsV1 } else { Provider::KmsV2 };
+    format!("{}{}:", kind.prefix(), kms.name)
 }
 
 fn named(keys: &Keys) -> Result<Vec<NamedKey>, String> {
@@ -120,5 +164,7 @@ fn named(keys: &Keys) -> Result<Vec<NamedKey>, String> {
 fn key_names(config: &EncryptionConfiguration) -> Arc<[String]> {
     let providers = config.resources.iter().flat_map(|rule| &rule.providers);
     let lists = providers.flat_map(|provider| [&provider.aes_gcm, &provider.aes_cbc, &provider.secretbox]);
-    lists.flatten().flat_map(|keys| &keys.keys).map(|key| key.name.clone()).collect()
+    let keys = lists.flatten().flat_map(|keys| &keys.keys).map(|key| key.name.clone());
+    let plugins = config.resources.iter().flat_map(|rule| &rule.providers);
+    keys.chain(plugins.filter_map(|provider| Some(provider.kms.as_ref()?.name.clone()))).collect()
 }

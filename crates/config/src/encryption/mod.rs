@@ -7,11 +7,16 @@
 mod build;
 mod decode;
 mod generate;
+mod in_use;
+mod kms;
+pub mod reload;
 mod resource;
 mod validate;
 
 pub use build::Transformers;
 pub use generate::generate;
+pub use in_use::{ShownKey, ShownProvider, ShownRule};
+pub use kms::{KMS_V1_DEPRECATED, KmsPlugins, Unconnected};
 pub use resource::GroupResource;
 
 use coffer_types::SecretBytes;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use coffer_config::encryption::{GroupResource, Transformers, generate};
 use coffer_crypto::{Provider, StoredUnder};
+use coffer_sim::encryption_configs::{KEY, routes};
 use coffer_types::random::{Random, RandomError};
 
-use crate::cases::{KEY, routes};
-use crate::support::{Counting, build};
+use crate::support::{Counting, build, load};
 
 const CONTEXT: &[u8] = b"/registry/secrets/default/s1";
 
@@ -64,6 +64,40 @@ fn test_encryption_provider_config_correct() {
             assert_eq!(plain.stale, reader != writer, "{} read by {}", names[writer], names[reader]);
         }
     }
+}
+
+/// What is shown of a configuration: everything but the keys. The check value is HMAC-SHA-256 over the
+/// context of an empty identity, made with another library.
+#[test]
+fn keys_are_shown_by_check_values() {
+    let text = format!(
+        r#"{{"apiVersion":"apiserver.config.k8s.io/v1","kind":"EncryptionConfiguration","resources":[{{"resources":["secrets","*.apps"],"providers":[{},{},{},{}]}}]}}"#,
+        provider("aesgcm"),
+        provider("secretbox"),
+        r#"{"kms":{"name":"old","endpoint":"unix:///tmp/old.sock"}}"#,
+        provider("identity"),
+    );
+    let shown = load(&text).expect("keeps the rules").shown();
+    assert_eq!(shown.len(), 1);
+    assert_eq!(shown[0].resources, ["secrets", "*.apps"]);
+    let keys: Vec<(Provider, Vec<(&str, &str)>)> = shown[0]
+        .providers
+        .iter()
+        .map(|shown| {
+            let keys = shown.keys.iter().map(|key| (key.name.as_str(), key.check_value.as_str()));
+            (shown.provider, keys.collect())
+        })
+        .collect();
+    let check = "b31c3a98d8691332";
+    assert_eq!(
+        keys,
+        [
+            (Provider::AesGcm, vec![("key1", check)]),
+            (Provider::Secretbox, vec![("key1", check)]),
+            (Provider::KmsV1, vec![("old", "")]),
+            (Provider::Identity, vec![]),
+        ]
+    );
 }
 
 /// Upstream's TestCBCKeyRotationWith(out)OverlappingProviders.

@@ -2,8 +2,6 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod build;
-#[path = "../cases/mod.rs"]
-#[allow(dead_code, reason = "shared by two test targets")]
-mod cases;
+mod kms;
 mod rules;
 mod support;

@@ -2,8 +2,8 @@
 
 use coffer_config::Problem;
 use coffer_config::encryption::{Reload, parse};
+use coffer_sim::encryption_configs::{self as cases, KEY};
 
-use crate::cases::{self, KEY};
 use crate::support::{FILE, build};
 
 #[test]

@@ -1,13 +1,11 @@
 //! The texts of the cases, and the routes, are those of kube-apiserver's own loader.
 #![allow(missing_docs, reason = "tests")]
 
-#[path = "../cases/mod.rs"]
-#[allow(dead_code, reason = "shared by two test targets")]
-mod cases;
 #[path = "../../../crypto/tests/peers/original.rs"]
 mod original;
 
 use coffer_config::encryption::generate;
+use coffer_sim::encryption_configs as cases;
 use coffer_types::random::{Random, RandomError};
 use serde_json::{Value, json};
 
@@ -26,7 +24,7 @@ fn load(original: &mut Original, config: &str, resources: &[&str]) -> Result<Vec
 
 #[test]
 fn the_original_says_the_same() {
-    let mut original = Original::start();
+    let mut original = Original::start("transform");
     let mut wrong = Vec::new();
     for case in cases::all() {
         let said = load(&mut original, &case.config, &[]).err().unwrap_or_default();
@@ -45,7 +43,7 @@ fn the_original_says_the_same() {
 
 #[test]
 fn the_original_routes_the_same() {
-    let mut original = Original::start();
+    let mut original = Original::start("transform");
     for route in cases::routes() {
         let (resources, prefixes): (Vec<_>, Vec<_>) = route.expected.into_iter().unzip();
         let found = load(&mut original, &route.config, &resources).expect("keeps the rules");
@@ -65,7 +63,7 @@ fn the_original_takes_a_generated_configuration() {
     }
     let text = generate(&["secrets", "*.example.com"], &Fixed).expect("the source works");
     let text = std::str::from_utf8(text.expose()).expect("is text");
-    let found = load(&mut Original::start(), text, &["secrets", "things.example.com", "pods"]);
+    let found = load(&mut Original::start("transform"), text, &["secrets", "things.example.com", "pods"]);
     let key1 = "k8s:enc:aesgcm:v1:key1:".to_owned();
     assert_eq!(found, Ok(vec![key1.clone(), key1, String::new()]));
 }

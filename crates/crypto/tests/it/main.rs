@@ -2,6 +2,11 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod check_values;
+mod derivation;
+mod kms_fake;
+mod kms_object;
+mod kms_v1;
+mod kms_v2;
 mod prefix_list;
 mod properties;
 mod rotation;

@@ -1,4 +1,4 @@
-//! The original, asked over a pipe; see `peers/go/transform`.
+//! An original, asked over a pipe in lines of JSON; see `peers/go/transform` and `peers/go/apply`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -14,14 +14,14 @@ pub(crate) struct Original {
 }
 
 impl Original {
-    /// Starts `$COFFER_PEERS/bin/transform`. A peer that is missing is a failure, never a skip.
-    pub(crate) fn start() -> Self {
+    /// Starts `$COFFER_PEERS/bin/NAME`. A peer that is missing is a failure, never a skip.
+    pub(crate) fn start(name: &str) -> Self {
         let peers = std::env::var_os("COFFER_PEERS")
             .expect("COFFER_PEERS must name the folder that peers/install.py filled");
-        let program = PathBuf::from(peers).join("bin/transform");
+        let program = PathBuf::from(peers).join("bin").join(name);
         let mut process =
             Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap_or_else(
-                |error| panic!("{}: {error}; run peers/install.py transform", program.display()),
+                |error| panic!("{}: {error}; run peers/install.py {name}", program.display()),
             );
         let requests = process.stdin.take();
         let answers = BufReader::new(process.stdout.take().expect("was piped"));

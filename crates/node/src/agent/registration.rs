@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Error};
 use serde_json::json;
 
@@ -18,13 +18,8 @@ pub(super) const MANAGER: &str = "coffer-node";
 
 /// Creates the Node unless it is there, and says that it is ready.
 pub(super) async fn register(config: &NodeConfig) -> Result<(), NodeError> {
-    let refused = |error: Error| NodeError::Register {
-        node: config.node_name.clone(),
-        message: match error {
-            Error::Api(status) => status.message.clone(),
-            other => other.to_string(),
-        },
-    };
+    let refused =
+        |error: Error| NodeError::Register { node: config.node_name.clone(), error: Box::new(error) };
     let nodes: Api<Node> = Api::all(config.client.clone());
     let labels = BTreeMap::from([
         ("kubernetes.io/hostname".to_owned(), config.node_name.clone()),
@@ -48,7 +43,15 @@ pub(super) async fn register(config: &NodeConfig) -> Result<(), NodeError> {
     }
     ready(config, &nodes).await.map_err(refused)?;
     heartbeat(config).await;
+    // A node without this right would wait for pods for ever.
+    let pods: Api<Pod> = Api::all(config.client.clone());
+    pods.list_metadata(&ListParams::default().fields(&mine(config)).limit(1)).await.map_err(refused)?;
     Ok(())
+}
+
+/// Selects the pods of this node.
+pub(super) fn mine(config: &NodeConfig) -> String {
+    format!("spec.nodeName={}", config.node_name)
 }
 
 async fn ready(config: &NodeConfig, nodes: &Api<Node>) -> Result<(), Error> {
@@ -63,6 +66,30 @@ async fn ready(config: &NodeConfig, nodes: &Api<Node>) -> Result<(), Error> {
     }]}});
     let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
     nodes.patch_status(&config.node_name, &parameters, &Patch::Strategic(status)).await.map(drop)
+}
+
+/// Says again that the node is ready when the server has it otherwise: it was not heard for a while, or
+/// somebody removed it. A failure is only logged: the next chance comes soon.
+pub(super) async fn still_ready(config: &NodeConfig) {
+    let nodes: Api<Node> = Api::all(config.client.clone());
+    let ready = |node: &Node| {
+        let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+        conditions.into_iter().flatten().any(|held| held.type_ == "Ready" && held.status == "True")
+    };
+    let said = match nodes.get_opt(&config.node_name).await {
+        Ok(Some(node)) if ready(&node) => return,
+        Ok(Some(_)) => ready_again(config, &nodes).await,
+        Ok(None) => register(config).await.map_err(drop),
+        Err(_) => Err(()),
+    };
+    if said.is_err() {
+        tracing::warn!(node = config.node_name, "the node could not say that it is ready");
+    }
+}
+
+async fn ready_again(config: &NodeConfig, nodes: &Api<Node>) -> Result<(), ()> {
+    tracing::info!(node = config.node_name, "the server had lost sight of this node");
+    ready(config, nodes).await.map_err(drop)
 }
 
 /// Renews the node's lease. A failure is only logged: the next one comes soon.

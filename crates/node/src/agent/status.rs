@@ -25,6 +25,7 @@ pub(super) struct PodCondition {
 pub(super) fn condition(
     pod: &Pod,
     report: &Report,
+    failures: &[String],
     waiting: &BTreeMap<String, String>,
     place: &Place,
 ) -> PodCondition {
@@ -33,13 +34,14 @@ pub(super) fn condition(
         .iter()
         .filter(|consumer| consumer.state == ConsumerState::Missing && !consumer.message.is_empty())
         .map(|consumer| consumer.message.clone())
+        .chain(failures.iter().cloned())
         .chain(waiting.values().cloned())
         .collect();
     let others: Vec<&str> = pod
         .spec
         .iter()
         .flat_map(|spec| spec.volumes.iter().flatten())
-        .filter(|volume| volume.secret.is_none())
+        .filter(|volume| volume.secret.is_none() && volume.projected.is_none())
         .map(|volume| volume.name.as_str())
         .collect();
     let mut message = format!("this node runs no containers; secret volumes are {}", place.describe());
@@ -57,6 +59,12 @@ pub(super) fn condition(
             message: format!("{}; {message}", behind.join("; ")),
         },
     }
+}
+
+/// Whether the server has marked what the node said of a pod as out of date.
+pub(super) fn is_unknown(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.into_iter().flatten().any(|held| held.type_ == CONDITION && held.status == "Unknown")
 }
 
 /// Writes the pod's status; false when it must be tried again.

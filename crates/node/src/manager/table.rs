@@ -1,4 +1,4 @@
-//! The state machine of one watched Secret, as a table.
+//! The state machine of one watched Secret or ConfigMap, as a table.
 //!
 //! | references | event | then | actions |
 //! |---|---|---|---|
@@ -11,12 +11,44 @@
 //! | n > 0 | observed, changed | synced | notify |
 //! | n > 0 | observed, immutable | synced, frozen | stop the watch (and notify when changed) |
 //! | 0 | observed | gone | forget |
+//! | n > 0, synced, not frozen | differs | – | stop the watch, start the watch |
+//! | n > 0, otherwise | differs | – | – |
+//! | 0 | differs | gone | forget |
 //!
-//! A frozen Secret stays as it is until the last reference goes, as in the kubelet.
+//! A frozen one stays as it is until the last reference goes, as in the kubelet.
 
-/// Namespace and name of a Secret.
+/// What is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// A Secret.
+    Secret,
+    /// A ConfigMap.
+    ConfigMap,
+}
+
+impl Kind {
+    /// As the kubelet writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Secret => "secret",
+            Self::ConfigMap => "configmap",
+        }
+    }
+
+    /// As it stands in paths.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Secret => "secrets",
+            Self::ConfigMap => "configmaps",
+        }
+    }
+}
+
+/// Kind, namespace and name of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
+    /// Kind.
+    pub kind: Kind,
     /// Namespace.
     pub namespace: String,
     /// Name.
@@ -24,13 +56,18 @@ pub struct Key {
 }
 
 impl Key {
-    /// From its parts.
-    pub fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.to_owned(), name: name.to_owned() }
+    /// A Secret.
+    pub fn secret(namespace: &str, name: &str) -> Self {
+        Self { kind: Kind::Secret, namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+
+    /// A ConfigMap.
+    pub fn config_map(namespace: &str, name: &str) -> Self {
+        Self { kind: Kind::ConfigMap, namespace: namespace.to_owned(), name: name.to_owned() }
     }
 }
 
-/// The state of one Secret.
+/// The state of one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Object {
     /// How many pods refer to it.
@@ -55,6 +92,8 @@ pub enum Event {
         /// Whether it says `immutable: true`.
         immutable: bool,
     },
+    /// The server, asked, has another version than the watch told last: an event was lost, or is on its way.
+    Differs,
 }
 
 /// What is to be done, in this order.
@@ -77,9 +116,15 @@ pub fn step(object: Object, event: Event) -> (Object, Vec<Action>) {
             (Object { references: 1, synced: false, frozen: false }, vec![Action::StartWatch])
         }
         (references, Event::ReferenceAdded) => (Object { references: references + 1, ..object }, vec![]),
-        (0, Event::ReferenceDropped | Event::Observed { .. }) => (Object::default(), vec![Action::Forget]),
+        (0, Event::ReferenceDropped | Event::Observed { .. } | Event::Differs) => {
+            (Object::default(), vec![Action::Forget])
+        }
         (1, Event::ReferenceDropped) => (Object::default(), vec![Action::StopWatch, Action::Forget]),
         (references, Event::ReferenceDropped) => (Object { references: references - 1, ..object }, vec![]),
+        (_, Event::Differs) if object.synced && !object.frozen => {
+            (object, vec![Action::StopWatch, Action::StartWatch])
+        }
+        (_, Event::Differs) => (object, vec![]),
         (_, Event::Observed { changed, immutable }) => {
             let mut actions = Vec::new();
             if immutable && !object.frozen {
@@ -98,13 +143,14 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    const EVENTS: [Event; 6] = [
+    const EVENTS: [Event; 7] = [
         Event::ReferenceAdded,
         Event::ReferenceDropped,
         Event::Observed { changed: false, immutable: false },
         Event::Observed { changed: true, immutable: false },
         Event::Observed { changed: false, immutable: true },
         Event::Observed { changed: true, immutable: true },
+        Event::Differs,
     ];
 
     /// Every sequence of up to seven events: the watch runs exactly while someone refers to a
@@ -121,7 +167,7 @@ mod tests {
                     let references = match event {
                         Event::ReferenceAdded => references + 1,
                         Event::ReferenceDropped => references.saturating_sub(1),
-                        Event::Observed { .. } => references,
+                        Event::Observed { .. } | Event::Differs => references,
                     };
                     let mut watching = watching;
                     for action in &actions {
@@ -139,6 +185,11 @@ mod tests {
                     assert_eq!(watching, references > 0 && !after.frozen, "{object:?} {event:?}");
                     if let Event::Observed { changed: true, .. } = event {
                         assert_eq!(actions.contains(&Action::Notify), references > 0);
+                    }
+                    if event == Event::Differs && references > 0 {
+                        // Values are kept, and the first answer is still waited for by its own watch.
+                        assert_eq!(after, object);
+                        assert_eq!(actions.is_empty(), !object.synced || object.frozen, "{object:?}");
                     }
                     assert_eq!(actions.contains(&Action::Forget), references == 0, "{object:?} {event:?}");
                     states.insert(format!("{after:?}{watching}"));

@@ -3,9 +3,11 @@
 //! A volume holds `..data`, a link to a directory named by time, and one link per top-level
 //! name into `..data`. A new payload is written beside the old one; renaming a link over
 //! `..data` flips all files in one step. Unlike upstream, leftovers of a crash (a stale
-//! `..data_tmp`, directories that nothing points to) are removed by the next write.
+//! `..data_tmp`, directories that nothing points to) are removed by the next write, and the old
+//! directory stays until readers that were on their way through `..data` have arrived (field case N17):
+//! the caller removes it later.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -42,12 +44,15 @@ pub enum WriteError {
 }
 
 /// What a write did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
     /// The files were already as wanted.
     Unchanged,
     /// The volume was flipped to a new directory.
-    Flipped,
+    Flipped {
+        /// The directory of the old version, for [`AtomicWriter::remove_retired`].
+        retired: Option<String>,
+    },
 }
 
 /// Writes payloads into one directory. One writer at a time per directory is the caller's duty.
@@ -58,6 +63,8 @@ pub struct AtomicWriter<'a> {
     pub directory: &'a Path,
     /// `fsGroup` of the pod.
     pub group: Option<u32>,
+    /// Directories of old versions that readers may still be on their way to.
+    pub retired: &'a BTreeSet<String>,
 }
 
 impl AtomicWriter<'_> {
@@ -84,18 +91,21 @@ impl AtomicWriter<'_> {
         self.flip(&name)?;
         self.link_names(&payload)?;
         self.remove_names(&wanted)?;
-        if let Some(old) = current {
-            let path = self.directory.join(old);
-            tolerate_missing(self.files.remove_tree(&path)).map_err(at("remove", &path))?;
-        }
-        Ok(Written::Flipped)
+        Ok(Written::Flipped { retired: current })
     }
 
-    /// The directory that `..data` points to.
+    /// Removes the directory of an old version. A link in its place goes, and not what it leads to.
+    pub fn remove_retired(&self, name: &str) -> Result<(), WriteError> {
+        let path = self.directory.join(name);
+        tolerate_missing(self.files.remove_tree(&path)).map_err(at("remove", &path))
+    }
+
+    /// The directory that `..data` points to. A link that leads out of the volume was put there by somebody
+    /// else: it counts as none, so that nothing behind it is listed, compared or removed (field case S15).
     fn current(&self) -> Result<Option<String>, WriteError> {
         let link = self.directory.join(DATA);
         match self.files.read_link(&link) {
-            Ok(target) => Ok(Some(target.to_string_lossy().into_owned())),
+            Ok(target) => Ok(Some(target.to_string_lossy().into_owned()).filter(|name| is_version(name))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(at("read the link", &link)(error)),
         }
@@ -107,7 +117,11 @@ impl AtomicWriter<'_> {
             let path = self.directory.join(&name);
             if name == NEW_DATA {
                 self.files.remove_file(&path).map_err(at("remove", &path))?;
-            } else if is_dir && name.starts_with("..") && Some(name.as_str()) != current {
+            } else if is_dir
+                && name.starts_with("..")
+                && Some(name.as_str()) != current
+                && !self.retired.contains(&name)
+            {
                 self.files.remove_tree(&path).map_err(at("remove", &path))?;
             }
         }
@@ -163,6 +177,9 @@ impl AtomicWriter<'_> {
             }
             let path = root.join(path);
             self.files.write_new(&path, file.content.expose(), file.mode).map_err(at("write", &path))?;
+            if let Some(owner) = file.owner {
+                self.files.set_owner(&path, owner).map_err(at("set the owner of", &path))?;
+            }
         }
         match self.group {
             Some(group) => self.give_to(group, root, true),
@@ -197,13 +214,21 @@ impl AtomicWriter<'_> {
 
     /// Makes the missing links of the top-level names. What is there already is left.
     fn link_names(&self, payload: &Payload) -> Result<(), WriteError> {
-        let names: BTreeSet<&str> = payload.keys().map(|path| first_element(path)).collect();
-        for name in names {
+        // A link belongs to the owner of the first file below it that has one, as upstream.
+        let mut names: BTreeMap<&str, Option<u32>> = BTreeMap::new();
+        for (path, file) in payload {
+            let owner = names.entry(first_element(path)).or_default();
+            *owner = owner.or(file.owner);
+        }
+        for (name, owner) in names {
             let link = self.directory.join(name);
             match self.files.read_link(&link) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     let target = Path::new(DATA).join(name);
                     self.files.symlink(&target, &link).map_err(at("link", &link))?;
+                    if let Some(owner) = owner {
+                        self.files.set_owner(&link, owner).map_err(at("set the owner of", &link))?;
+                    }
                     if let Some(group) = self.group {
                         self.files.set_group(&link, group, false).map_err(at("set the group of", &link))?;
                     }
@@ -241,6 +266,12 @@ fn tolerate_missing(result: io::Result<()>) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
+}
+
+/// Whether a name is one that [`AtomicWriter::write`] gives a directory.
+fn is_version(name: &str) -> bool {
+    let plain = name.strip_prefix("..").is_some_and(|rest| !rest.is_empty() && !rest.contains('/'));
+    plain && name != DATA && name != NEW_DATA
 }
 
 fn first_element(path: &str) -> &str {

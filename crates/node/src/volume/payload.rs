@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use coffer_types::SecretBytes;
 use k8s_openapi::api::core::v1::{KeyToPath, SecretVolumeSource};
 
-use crate::secret::SecretObject;
+use crate::data_object::DataObject;
 
 /// One file of a volume.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,6 +14,8 @@ pub struct FileProjection {
     pub content: SecretBytes,
     /// Permission bits.
     pub mode: u32,
+    /// The user it belongs to, when that is not the node's.
+    pub owner: Option<u32>,
 }
 
 /// The files of a volume by relative path.
@@ -32,39 +34,53 @@ pub enum PayloadError {
     /// An item names a key that the Secret lacks.
     #[error("references non-existent secret key: {0}")]
     MissingKey(String),
+    /// An item names a key that the ConfigMap lacks.
+    #[error("configmap references non-existent config key: {0}")]
+    MissingConfigKey(String),
 }
 
 /// The files of a Secret volume; an absent optional Secret is `None` and gives none.
 pub fn secret_payload(
     source: &SecretVolumeSource,
-    secret: Option<&SecretObject>,
+    secret: Option<&DataObject>,
 ) -> Result<Payload, PayloadError> {
     let default_mode = source.default_mode.ok_or(PayloadError::NoDefaultMode)?;
-    let mut payload = Payload::new();
-    let Some(secret) = secret else { return Ok(payload) };
     let items = source.items.as_deref().unwrap_or_default();
+    data_payload(secret, items, default_mode, source.optional == Some(true), PayloadError::MissingKey)
+}
+
+/// The files of the keys that `items` name, or of all keys.
+pub(super) fn data_payload(
+    object: Option<&DataObject>,
+    items: &[KeyToPath],
+    default_mode: i32,
+    optional: bool,
+    missing: fn(String) -> PayloadError,
+) -> Result<Payload, PayloadError> {
+    let mut payload = Payload::new();
+    let Some(object) = object else { return Ok(payload) };
     if items.is_empty() {
-        for (key, value) in &secret.data {
+        for (key, value) in object.data.iter().chain(&object.binary_data) {
             payload.insert(key.clone(), file(value, default_mode));
         }
         return Ok(payload);
     }
     for KeyToPath { key, path, mode, .. } in items {
-        match secret.data.get(key) {
+        match object.data.get(key).or_else(|| object.binary_data.get(key)) {
             Some(value) => {
                 // Two items of one path: the last wins.
                 payload.insert(path.clone(), file(value, mode.unwrap_or(default_mode)));
             }
-            None if source.optional == Some(true) => {}
-            None => return Err(PayloadError::MissingKey(key.clone())),
+            None if optional => {}
+            None => return Err(missing(key.clone())),
         }
     }
     Ok(payload)
 }
 
-fn file(content: &SecretBytes, mode: i32) -> FileProjection {
+pub(super) fn file(content: &SecretBytes, mode: i32) -> FileProjection {
     // The API allows 0 to 0777 only.
-    FileProjection { content: content.clone(), mode: u32::try_from(mode).unwrap_or(0) & 0o777 }
+    FileProjection { content: content.clone(), mode: u32::try_from(mode).unwrap_or(0) & 0o777, owner: None }
 }
 
 #[cfg(test)]
@@ -72,14 +88,15 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn secret() -> SecretObject {
-        SecretObject {
+    fn secret() -> DataObject {
+        DataObject {
             namespace: "ns".into(),
             name: "db".into(),
             uid: "u".into(),
             resource_version: "1".into(),
-            secret_type: "Opaque".into(),
             immutable: false,
+            binary_data: BTreeMap::new(),
+            seen: std::time::Duration::ZERO,
             data: [("a", "1"), ("b", "2")]
                 .into_iter()
                 .map(|(key, value)| (key.to_owned(), SecretBytes::from(value.to_owned())))

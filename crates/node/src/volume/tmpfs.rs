@@ -3,59 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// `TMPFS_MAGIC` of statfs(2).
-const TMPFS_MAGIC: u64 = 0x0102_1994;
-/// `RAMFS_MAGIC` of statfs(2).
-const RAMFS_MAGIC: u64 = 0x8584_58f6;
+use coffer_types::time::Clock;
 
-/// Mounting as a port.
-pub trait Mounter: Send + Sync {
-    /// Mounts a tmpfs of at most `size` bytes at `path`.
-    fn mount_tmpfs(&self, path: &Path, size: u64) -> io::Result<()>;
-    /// Unmounts.
-    fn unmount(&self, path: &Path) -> io::Result<()>;
-    /// Whether `path` is on a tmpfs or ramfs.
-    fn in_memory(&self, path: &Path) -> io::Result<bool>;
-    /// Whether something is mounted exactly at `path`.
-    fn is_mount_point(&self, path: &Path) -> io::Result<bool>;
-}
-
-/// The kernel.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct RealMounter;
-
-impl Mounter for RealMounter {
-    fn mount_tmpfs(&self, path: &Path, size: u64) -> io::Result<()> {
-        use rustix::mount::{MountFlags, mount};
-        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-        let with = |options: String| {
-            let options = std::ffi::CString::new(options).map_err(io::Error::other)?;
-            mount("tmpfs", path, "tmpfs", flags, Some(options.as_c_str())).map_err(io::Error::from)
-        };
-        // `noswap` came with Linux 6.4; older kernels refuse it.
-        with(format!("size={size},mode=0750,noswap")).or_else(|_| with(format!("size={size},mode=0750")))
-    }
-
-    fn unmount(&self, path: &Path) -> io::Result<()> {
-        use rustix::mount::{UnmountFlags, unmount};
-        unmount(path, UnmountFlags::empty())
-            // Someone still looks at it: it goes when they leave; the bytes were wiped before.
-            .or_else(|_| unmount(path, UnmountFlags::DETACH))
-            .map_err(io::Error::from)
-    }
-
-    fn in_memory(&self, path: &Path) -> io::Result<bool> {
-        let kind = u64::try_from(rustix::fs::statfs(path)?.f_type).unwrap_or_default();
-        Ok(matches!(kind, TMPFS_MAGIC | RAMFS_MAGIC))
-    }
-
-    fn is_mount_point(&self, path: &Path) -> io::Result<bool> {
-        use std::os::unix::fs::MetadataExt;
-        let here = std::fs::symlink_metadata(path)?;
-        let above = std::fs::symlink_metadata(path.parent().unwrap_or(Path::new("/")))?;
-        Ok(here.dev() != above.dev())
-    }
-}
+use super::mounter::Mounter;
+use super::unmount::{self, Detached};
 
 /// Where the volumes of this node are, chosen once at start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,19 +90,25 @@ pub fn choose(
 }
 
 /// Wipes everything below `root` and the directory in memory that [`choose`] would take for it, and unmounts:
-/// for a node that will not come back.
-pub fn clear(mounter: &dyn Mounter, root: &Path, candidates: &[PathBuf], instance: &str) -> io::Result<()> {
+/// for a node that will not come back. A mount that stays busy is detached, and told.
+pub async fn clear(
+    mounter: &dyn Mounter,
+    clock: &dyn Clock,
+    root: &Path,
+    candidates: &[PathBuf],
+    instance: &str,
+) -> io::Result<Option<Detached>> {
     for candidate in candidates {
         crate::files::wipe_and_remove(&candidate.join(directory_name(instance)))?;
     }
     if !root.exists() {
-        return Ok(());
+        return Ok(None);
     }
     crate::files::wipe_and_remove(&root.join(PODS))?;
-    if mounter.is_mount_point(root)? {
-        mounter.unmount(root)?;
+    if !mounter.is_mount_point(root)? {
+        return Ok(None);
     }
-    Ok(())
+    unmount::unmount(mounter, clock, root).await
 }
 
 /// The directory of the pods' volumes, as the kubelet names it.
@@ -180,6 +137,7 @@ fn private_directory(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::holders::Holder;
     use super::*;
     use std::sync::Mutex;
 
@@ -200,6 +158,14 @@ mod tests {
 
         fn unmount(&self, _: &Path) -> io::Result<()> {
             Ok(())
+        }
+
+        fn detach(&self, _: &Path) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn holders(&self, _: &Path) -> Vec<Holder> {
+            Vec::new()
         }
 
         fn in_memory(&self, path: &Path) -> io::Result<bool> {
@@ -242,8 +208,8 @@ mod tests {
         assert!(error.contains("--root-dir"), "{error}");
     }
 
-    #[test]
-    fn a_node_that_does_not_come_back_leaves_nothing() {
+    #[tokio::test]
+    async fn a_node_that_does_not_come_back_leaves_nothing() {
         let base = tempfile::tempdir().expect("a directory");
         let (root, candidate) = (base.path().join("shm"), base.path().join("other"));
         for directory in [root.join(PODS), candidate.join("coffer-node-n1").join(PODS)] {
@@ -251,10 +217,14 @@ mod tests {
             std::fs::write(directory.join("password"), "x").expect("written");
         }
         let fake = Fake { may_mount: true, mounted: Mutex::default() };
-        clear(&fake, &root, std::slice::from_ref(&candidate), "n1").expect("cleared");
+        let clock = coffer_sim::clock::SimClock::default();
+        let candidates = [candidate.clone()];
+        let done = clear(&fake, &clock, &root, &candidates, "n1").await.expect("cleared");
+        assert_eq!(done, None);
         assert!(!root.join(PODS).exists());
         assert!(!candidate.join("coffer-node-n1").exists());
-        clear(&fake, &base.path().join("never"), &[candidate], "n1").expect("nothing to clear");
+        let never = base.path().join("never");
+        clear(&fake, &clock, &never, &candidates, "n1").await.expect("nothing to clear");
     }
 
     #[test]

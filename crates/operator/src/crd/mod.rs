@@ -17,6 +17,30 @@ pub fn all() -> Vec<Json> {
     vec![external_secret::definition(), store::definition(false), store::definition(true)]
 }
 
+/// The same with v1beta1 served, for clients that still speak it.
+pub fn all_serving_v1beta1() -> Vec<Json> {
+    let mut definitions = all();
+    for definition in &mut definitions {
+        for version in definition["spec"]["versions"].as_array_mut().into_iter().flatten() {
+            version["served"] = true.into();
+        }
+    }
+    definitions
+}
+
+/// The version of before: not served, and there so that objects that are stored in it can be read as v1. The API
+/// server passes their fields through as they stand and checks them against v1.
+fn v1beta1() -> Json {
+    json!({
+        "name": "v1beta1",
+        "served": false,
+        "storage": false,
+        "deprecated": true,
+        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+        "subresources": {"status": {}},
+    })
+}
+
 /// File name and YAML text of each definition.
 pub fn files() -> Vec<(String, String)> {
     let file = |definition: Json| {
@@ -56,7 +80,7 @@ impl Definition {
                     "categories": ["external-secrets"],
                 },
                 "scope": if self.namespaced { "Namespaced" } else { "Cluster" },
-                "versions": [self.version],
+                "versions": [self.version, v1beta1()],
             },
         })
     }

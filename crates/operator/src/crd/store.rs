@@ -113,9 +113,8 @@ fn fake() -> Json {
 }
 
 fn kubernetes() -> Json {
-    let cert = object([("clientCert", secret_key()), ("clientKey", secret_key())])
-        .required(&["clientCert", "clientKey"]);
-    let token = object([("bearerToken", secret_key())]).required(&["bearerToken"]);
+    let cert = object([("clientCert", secret_key()), ("clientKey", secret_key())]);
+    let token = object([("bearerToken", secret_key())]);
     let auth =
         object([("cert", cert), ("token", token), ("serviceAccount", service_account())]).exactly_one();
     let server = object([

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde_json::{Value as Json, json};
 
 use super::spec::{DeletionPolicy, ExternalSecret};
-use super::target::API_VERSION;
+use super::target::{API_VERSION, Own};
 use crate::access::SecretMeta;
 use crate::shared::{EXTERNAL_SECRETS, Shared};
 use crate::store::StoreKey;
@@ -38,8 +38,18 @@ pub(super) struct Memory {
     pub(super) secret: Option<(ObjectKey, String, bool)>,
     /// What was last written into that version.
     pub(super) fingerprint: String,
+    /// What of the Secret is ours: the rest concerns nobody here.
+    pub(super) own: Option<Own>,
     /// The exact time of the last refresh; the object holds whole seconds.
     pub(super) refreshed: Option<Timestamp>,
+    /// Its Secret is being written: the watch may tell of that before the answer comes.
+    pub(super) writing: Option<Writing>,
+}
+
+/// What the watch told of a Secret while it was being written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Writing {
+    heard: bool,
 }
 
 /// Who is concerned by a change of something else.
@@ -119,10 +129,30 @@ impl Controller {
             let Some(object) = self.shared.caches.external_secrets.get(&owner) else { continue };
             let managed = |meta: &Option<Arc<SecretMeta>>| meta.as_ref().is_some_and(|meta| meta.managed);
             // A Secret of others concerns only those that could not take it.
-            if managed(&change.old) || managed(&change.new) || object.status.ready() != "True" {
+            if (managed(&change.old) || managed(&change.new) || object.status.ready() != "True")
+                && !self.is_own_echo(&owner, change)
+            {
                 self.queue.add(owner, object.lane(), Urgency::Fresh);
             }
         }
+    }
+
+    /// Whether `owner` has seen this state of its Secret already, or will when its write is answered.
+    fn is_own_echo(&self, owner: &ObjectKey, change: &Change<'_, SecretMeta>) -> bool {
+        let Some((version, _)) = self.shared.caches.secrets.get_versioned(change.key) else { return false };
+        let mut memory = self.memory.lock();
+        let Some(memory) = memory.get_mut(owner) else { return false };
+        if let Some(writing) = &mut memory.writing {
+            writing.heard = true;
+            return true;
+        }
+        memory.secret.as_ref().is_some_and(|(key, seen, _)| key == change.key && *seen == version)
+    }
+
+    /// From now until what is returned is dropped, changes of its Secret wait for the answer to the write.
+    pub(super) fn writing<'a>(&'a self, object: &'a ExternalSecret) -> WritingGuard<'a> {
+        self.memory.lock().entry(object.key.clone()).or_default().writing = Some(Writing::default());
+        WritingGuard { controller: self, object, written: None }
     }
 
     /// A store became ready or changed: those that failed with it try again at once.
@@ -293,13 +323,42 @@ impl Controller {
     }
 }
 
-/// Whether a change is more than one of the status.
+/// The time of one write to a Secret. It also ends when the write is given up.
+pub(super) struct WritingGuard<'a> {
+    controller: &'a Controller,
+    object: &'a ExternalSecret,
+    /// The version that the write made.
+    pub(super) written: Option<String>,
+}
+
+impl Drop for WritingGuard<'_> {
+    fn drop(&mut self) {
+        let mut memory = self.controller.memory.lock();
+        let writing = memory.get_mut(&self.object.key).and_then(|memory| memory.writing.take());
+        drop(memory);
+        if !writing.is_some_and(|writing| writing.heard) {
+            return;
+        }
+        let cached = self.controller.shared.caches.secrets.get_versioned(&self.object.target());
+        // Somebody else wrote too: that is a change like any other.
+        if cached.map(|(version, _)| version) != self.written {
+            self.controller.queue.add(self.object.key.clone(), self.object.lane(), Urgency::Fresh);
+        }
+    }
+}
+
+/// Whether a change is more than one of the status, and not the finalizer that this controller sets first of all.
 fn counts(old: &ExternalSecret, new: &ExternalSecret) -> bool {
+    let foreign = |object: &ExternalSecret| -> Vec<String> {
+        object.finalizers.iter().filter(|finalizer| *finalizer != FINALIZER).cloned().collect()
+    };
+    let ours = |object: &ExternalSecret| object.finalizers.iter().any(|finalizer| finalizer == FINALIZER);
     old.uid != new.uid
         || old.generation != new.generation
         || old.labels != new.labels
         || old.annotations != new.annotations
-        || old.finalizers != new.finalizers
+        || foreign(old) != foreign(new)
+        || (ours(old) && !ours(new))
         || old.deleting != new.deleting
 }
 
@@ -333,11 +392,16 @@ mod tests {
                 false,
             ),
             ("finalizers", with(&["metadata", "finalizers"], json!(["x"])), true),
+            ("the own finalizer is set", with(&["metadata", "finalizers"], json!([FINALIZER])), false),
+            ("and another one with it", with(&["metadata", "finalizers"], json!(["x", FINALIZER])), true),
             ("deletion", with(&["metadata", "deletionTimestamp"], json!("2020-01-01T00:00:00Z")), true),
             ("another object", with(&["metadata", "uid"], json!("v")), true),
         ];
         for (name, new, expected) in cases {
             assert_eq!(counts(&old, &new), expected, "{name}");
         }
+        // Somebody took the operator's own away: it is set again.
+        let held = with(&["metadata", "finalizers"], json!([FINALIZER]));
+        assert!(counts(&held, &old));
     }
 }

@@ -8,5 +8,5 @@ pub(crate) mod rewrite;
 pub(crate) mod spec;
 pub(crate) mod status;
 pub(crate) mod target;
-pub(crate) mod unsupported;
+mod template;
 pub(crate) mod versions;

@@ -133,8 +133,10 @@ impl Controller {
         }
         let secret: Option<Secret> = self.shared.api.get(&SECRETS, &key).await?;
         let Some(secret) = secret else { return Ok(false) };
+        let own = self.memory.lock().get(&object.key).and_then(|memory| memory.own.clone());
         let valid = secret.label(target::MANAGED_LABEL) == Some("true")
-            && secret.annotation(target::HASH_ANNOTATION) == Some(&hash::data_hash(&secret.data));
+            && (secret.annotation(target::HASH_ANNOTATION) == Some(&hash::data_hash(&secret.data))
+                || own.is_some_and(|own| own.is_in(&secret)));
         self.remember(object, |memory| {
             memory.secret = Some((key, secret.resource_version().to_owned(), valid));
             memory.fingerprint.clear();
@@ -275,6 +277,16 @@ impl Controller {
             let text = format!("keys of others were dropped from secret {}: {keys}", key.name);
             self.event(object, Severity::Warning, "ForeignKeysDropped", text);
         }
+        if let Some(current) = &current
+            && target::differs_for_others_only(current, &wanted, spec.target.creation, memory.own.as_ref())
+        {
+            let version = current.resource_version().to_owned();
+            self.remember(object, |memory| {
+                memory.secret = Some((key, version, true));
+                memory.fingerprint = fingerprint;
+            });
+            return written;
+        }
         let version = match self.put(object, &key, current.as_ref(), &wanted.secret).await {
             Ok(version) => version,
             Err(end) => return end,
@@ -282,6 +294,7 @@ impl Controller {
         self.remember(object, |memory| {
             memory.secret = Some((key, version, true));
             memory.fingerprint = fingerprint;
+            memory.own = Some(wanted.own);
         });
         written
     }
@@ -295,6 +308,8 @@ impl Controller {
         wanted: &Secret,
     ) -> Result<String, End> {
         let manager = hash::field_manager(&object.key.name);
+        // The watch often tells of a write before it is answered.
+        let mut writing = self.writing(object);
         let (result, verb): (Result<Secret, ApiError>, _) = match current {
             Some(current) if target::same(current, wanted) => {
                 return Ok(current.resource_version().to_owned());
@@ -306,7 +321,10 @@ impl Controller {
             Ok(secret) => {
                 let text = if verb == "Created" { "secret created" } else { "secret updated" };
                 self.event(object, Severity::Normal, verb, text);
-                Ok(secret.resource_version().to_owned())
+                let version = secret.resource_version().to_owned();
+                self.remember(object, |memory| memory.secret = Some((key.clone(), version.clone(), true)));
+                writing.written = Some(version.clone());
+                Ok(version)
             }
             Err(error) if error.is_conflict() || error.is_already_exists() => Err(Ending::Conflict.into()),
             Err(error) => {

@@ -10,7 +10,8 @@ use coffer_types::time::Timestamp;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::{unsupported, versions};
+use super::template::{self, RawTemplate, Template};
+use super::versions;
 use crate::hash;
 use crate::store::StoreKey;
 
@@ -111,29 +112,6 @@ pub(crate) struct Target {
     pub(crate) deletion: DeletionPolicy,
     pub(crate) immutable: bool,
     pub(crate) template: Option<Template>,
-}
-
-/// The part of a template that needs no engine.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Template {
-    pub(crate) secret_type: String,
-    pub(crate) labels: BTreeMap<String, String>,
-    pub(crate) annotations: BTreeMap<String, String>,
-    pub(crate) finalizers: Vec<String>,
-    /// Literal values: no `Debug` output may show them, and none is made of this type's text.
-    pub(crate) data: BTreeMap<String, LiteralValue>,
-    /// Whether fetched values stay beside `data`.
-    pub(crate) merge: bool,
-}
-
-/// A literal of a template; users do write passwords there.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct LiteralValue(pub(crate) String);
-
-impl std::fmt::Debug for LiteralValue {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("[REDACTED]")
-    }
 }
 
 /// A store by kind and name; its namespace is the ExternalSecret's.
@@ -320,26 +298,6 @@ struct RawTarget {
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct RawTemplate {
-    #[serde(rename = "type")]
-    pub(super) secret_type: String,
-    pub(super) engine_version: String,
-    pub(super) merge_policy: String,
-    pub(super) metadata: RawTemplateMetadata,
-    pub(super) data: BTreeMap<String, String>,
-    pub(super) template_from: Vec<Json>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(super) struct RawTemplateMetadata {
-    pub(super) labels: BTreeMap<String, String>,
-    pub(super) annotations: BTreeMap<String, String>,
-    pub(super) finalizers: Vec<String>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
 struct RawData {
     secret_key: String,
     remote_ref: RawRemote,
@@ -404,10 +362,10 @@ fn parse_spec(spec: &Json) -> Result<Spec, Refused> {
         other => return Err(format!("unknown refreshPolicy {other:?}").into()),
     };
     if raw.sync_windows.is_some() {
-        return Err(unsupported::field("spec.syncWindows").into());
+        return Err(unsupported("spec.syncWindows").into());
     }
     if raw.target.manifest.is_some() {
-        return Err(unsupported::field("spec.target.manifest").into());
+        return Err(unsupported("spec.target.manifest").into());
     }
     let creation = match raw.target.creation_policy.as_str() {
         "" | "Owner" => CreationPolicy::Owner,
@@ -428,7 +386,7 @@ fn parse_spec(spec: &Json) -> Result<Spec, Refused> {
         creation,
         deletion,
         immutable: raw.target.immutable,
-        template: raw.target.template.map(unsupported::template).transpose().map_err(Refused::Template)?,
+        template: raw.target.template.map(template::checked).transpose().map_err(Refused::Template)?,
     };
     let data = raw.data.into_iter().enumerate().map(|(index, entry)| entry.parse(index));
     let data_from = raw.data_from.into_iter().enumerate().map(|(index, entry)| entry.parse(index));
@@ -462,7 +420,7 @@ impl RawData {
     fn parse(self, index: usize) -> Result<DataEntry, String> {
         let source = self.source_ref.unwrap_or_default();
         if source.generator_ref.is_some() {
-            return Err(unsupported::field(&format!("spec.data[{index}].sourceRef.generatorRef")));
+            return Err(unsupported(&format!("spec.data[{index}].sourceRef.generatorRef")));
         }
         Ok(DataEntry {
             secret_key: self.secret_key,
@@ -478,14 +436,14 @@ impl RawFrom {
     fn parse(self, index: usize) -> Result<FromEntry, String> {
         let source = self.source_ref.unwrap_or_default();
         if source.generator_ref.is_some() {
-            return Err(unsupported::field(&format!("spec.dataFrom[{index}].sourceRef.generatorRef")));
+            return Err(unsupported(&format!("spec.dataFrom[{index}].sourceRef.generatorRef")));
         }
         if self.find.is_some() && self.extract.is_some() {
             return Err("extract, find, or generatorRef cannot be set at the same time".to_owned());
         }
         let transform = |rewrite: &Rewrite| matches!(rewrite, Rewrite::Transform { .. });
         if let Some(at) = self.rewrite.iter().position(transform) {
-            return Err(unsupported::field(&format!("spec.dataFrom[{index}].rewrite[{at}].transform")));
+            return Err(unsupported(&format!("spec.dataFrom[{index}].rewrite[{at}].transform")));
         }
         let (rewrites, store) = (self.rewrite, source.store_ref);
         if let Some(find) = self.find {
@@ -533,6 +491,11 @@ fn parse_status(status: &Json) -> Status {
         binding: status["binding"]["name"].as_str().unwrap_or_default().to_owned(),
         conditions: conditions.filter_map(|condition| Condition::deserialize(condition).ok()).collect(),
     }
+}
+
+/// The refusal of a field that is not implemented.
+fn unsupported(path: &str) -> String {
+    format!("{path} is not supported by this operator")
 }
 
 #[cfg(test)]

@@ -24,9 +24,40 @@ pub(crate) enum Refusal {
     Immutable(String),
 }
 
+/// What an ExternalSecret wrote into a Secret that others may write too (O23).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Own {
+    /// The data-hash annotation: that of all data at that time.
+    annotation: String,
+    keys: BTreeSet<String>,
+    /// Of the own keys alone.
+    hash: String,
+}
+
+impl Own {
+    fn of(secret: &Secret, keys: BTreeSet<String>) -> Self {
+        let annotation = secret.annotation(HASH_ANNOTATION).unwrap_or_default().to_owned();
+        let hash = Self::hash(secret, &keys);
+        Self { annotation, keys, hash }
+    }
+
+    fn hash(secret: &Secret, keys: &BTreeSet<String>) -> String {
+        let own = secret.data.iter().filter(|(key, _)| keys.contains(*key));
+        hash::data_hash(&own.map(|(key, value)| (key.clone(), value.clone())).collect())
+    }
+
+    /// Whether `secret` still holds it, whatever became of the keys of others.
+    pub(crate) fn is_in(&self, secret: &Secret) -> bool {
+        secret.annotation(HASH_ANNOTATION) == Some(&self.annotation)
+            && Self::hash(secret, &self.keys) == self.hash
+    }
+}
+
 /// The Secret as it shall be.
 pub(crate) struct Wanted {
     pub(crate) secret: Secret,
+    /// What of it is ours.
+    pub(crate) own: Own,
     /// Keys of others that are dropped, for the event (O21).
     pub(crate) dropped: Vec<String>,
 }
@@ -77,7 +108,35 @@ pub(crate) fn build(
         let name = &key.name;
         return Err(Refusal::Immutable(format!("unable to update secret {name}: secret is immutable")));
     }
-    Ok(Wanted { secret, dropped })
+    let own = Own::of(&secret, own_keys(spec, fetched));
+    Ok(Wanted { secret, own, dropped })
+}
+
+/// The keys that [`apply_data`] writes.
+fn own_keys(spec: &Spec, fetched: &SecretMap) -> BTreeSet<String> {
+    let template = spec.target.template.as_ref();
+    let copied = template.is_none_or(|template| template.merge).then(|| fetched.keys().cloned());
+    let made = template.map(|template| template.data.keys().cloned());
+    copied.into_iter().flatten().chain(made.into_iter().flatten()).collect()
+}
+
+/// Whether `existing` differs from `wanted` in keys of others only, which `policy` keeps: then the hash that was
+/// written with `own` may stand as it is.
+pub(crate) fn differs_for_others_only(
+    existing: &Secret,
+    wanted: &Wanted,
+    policy: CreationPolicy,
+    own: Option<&Own>,
+) -> bool {
+    if !policy.keeps_foreign_keys() || !own.is_some_and(|own| own.is_in(existing)) {
+        return false;
+    }
+    let mut wanted = wanted.secret.clone();
+    if let Some(hash) = existing.annotation(HASH_ANNOTATION) {
+        let annotations = wanted.metadata.annotations.get_or_insert_default();
+        annotations.insert(HASH_ANNOTATION.to_owned(), hash.to_owned());
+    }
+    same(existing, &wanted)
 }
 
 /// What an earlier write of the same manager put into the Secret, by managedFields.

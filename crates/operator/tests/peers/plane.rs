@@ -88,11 +88,16 @@ fn start() -> Plane {
         ],
     );
     plane.wait(etcd, "bin/etcd");
+    // OpenBao's own account of every request.
+    let audit =
+        format!("audit \"file\" \"count\" {{\n  options {{ file_path = {:?} }}\n}}\n", plane.path("audit"));
+    std::fs::write(plane.path("bao.hcl"), audit).unwrap();
     plane.spawn(
         "venv/bin/bao",
         &[
             "server",
             "-dev",
+            &format!("-config={}", plane.path("bao.hcl")),
             &format!("-dev-root-token-id={BAO_TOKEN}"),
             &format!("-dev-listen-address=127.0.0.1:{bao}"),
         ],
@@ -141,6 +146,23 @@ impl Plane {
             .spawn()
             .unwrap();
         self.processes.lock().push(child);
+    }
+
+    /// The requests that OpenBao has seen from `user`, who logs in by a password: `OPERATION PATH` of each.
+    pub(crate) fn audited(&self, user: &str) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path("audit")).unwrap();
+        // The last line may be unfinished.
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let login = format!("auth/userpass/login/{user}");
+        let display_name = format!("userpass-{user}");
+        lines
+            .filter(|line| line["type"] == "request")
+            .filter(|line| line["auth"]["display_name"] == display_name || line["request"]["path"] == login)
+            .map(|line| {
+                let text = |field: &str| line["request"][field].as_str().unwrap_or_default().to_owned();
+                format!("{} {}", text("operation"), text("path"))
+            })
+            .collect()
     }
 
     /// The end of a log, last line first.

@@ -118,3 +118,56 @@ async fn o1_o7_a_new_one_and_another_store_do_not_wait() {
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     world.stop().await;
 }
+
+/// What the metric says is what the store itself has counted, for values and for a key that is missing; and all
+/// of it was done with one login, which is given back at the end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn o13_the_metric_is_the_stores_own_count_and_one_login_serves_all() {
+    for (provider, label) in [("openBao", "OpenBao"), ("vault", "HashiCorp/Vault")] {
+        let mut world = World::new(&format!("count-{}", provider.to_lowercase())).await;
+        world.start(|config| config.concurrent = 10);
+        let user = world.namespace.clone();
+        world.password_user(&user).await;
+        world.create(&SECRETS, "password", json!({"stringData": {"password": user}})).await;
+        let auth = json!({"userPass": {
+            "path": "userpass", "username": user, "secretRef": {"name": "password", "key": "password"},
+        }});
+        let spec = json!({"server": world.plane.bao, "path": "secret", "version": "v2", "auth": auth});
+        world.create(&STORES, "s", json!({"spec": {"provider": {provider: spec}}})).await;
+        world.write("db", json!({"k": "1"})).await;
+        let (there, missing) = (format!("{}#k", world.remote("db")), world.remote("missing"));
+        for index in 0..5 {
+            let object = external_secret("s", "1s", &[("k", &there)]);
+            world.create(&EXTERNAL_SECRETS, &format!("yes-{index}"), object).await;
+            let object = external_secret("s", "1h", &[("k", &missing)]);
+            world.create(&EXTERNAL_SECRETS, &format!("no-{index}"), object).await;
+        }
+        for index in 0..5 {
+            world.secret(&format!("yes-{index}"), &[("k", "1")]).await;
+        }
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        world.write("db", json!({"k": "2"})).await;
+        for index in 0..5 {
+            world.secret(&format!("yes-{index}"), &[("k", "2")]).await;
+        }
+        // The token is given back: a call like any other.
+        let metrics = world.operator().metrics.clone();
+        world.stop().await;
+        let text = metrics.render();
+        let prefix = format!("externalsecret_provider_api_calls_count{{provider=\"{label}\"");
+        let calls = |status: &str| -> f64 {
+            let status = format!("status=\"{status}\"");
+            let lines = text.lines().filter(|line| line.starts_with(&prefix) && line.contains(&status));
+            lines.map(crate::world::last_number).sum()
+        };
+        let audited = world.plane.audited(&user);
+        let count = |path: &str| audited.iter().filter(|line| line.contains(path)).count();
+        assert_eq!(calls("success") + calls("error"), audited.len() as f64, "{label}: {audited:?}");
+        assert_eq!(count("auth/userpass/login/"), 1, "{label}: {audited:?}");
+        assert_eq!(count("auth/token/revoke-self"), 1, "{label}: {audited:?}");
+        assert!(4 < count("/db"), "{label}: {audited:?}");
+        // At 0, 1, 3, 7, 15 s: for all five together.
+        assert!((1..=4).contains(&count("/missing")), "{label}: {audited:?}");
+        assert_eq!(calls("error"), count("/missing") as f64, "{label}: {audited:?}");
+    }
+}

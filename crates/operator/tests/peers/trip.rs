@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use coffer_providers::contract::ProviderError;
 use coffer_runtime::api::SECRETS;
 use serde_json::{Value as Json, json};
 
@@ -119,6 +120,41 @@ async fn o5_the_version_at_the_source_is_recorded_when_it_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_source_holds_now_is_told_by_its_version_alone() {
+    let world = World::new("current").await;
+    world.vault("bao").await;
+    let openbao = json!({
+        "server": world.plane.bao, "path": "secret",
+        "auth": {"tokenSecretRef": {"name": "bao-token", "key": "token"}},
+    });
+    world.create(&STORES, "own", json!({"spec": {"provider": {"openBao": openbao}}})).await;
+    world.kubernetes("kube").await;
+    for value in ["one", "two"] {
+        world.write("db", json!({"v": value})).await;
+    }
+    let token = world.get(&SECRETS, "bao-token").await.unwrap();
+    let stored = token["metadata"]["resourceVersion"].as_str().unwrap();
+    let db = world.remote("db");
+    for (store, key, expected) in
+        [("bao", db.as_str(), "2"), ("own", &db, "2"), ("kube", "bao-token", stored)]
+    {
+        assert_eq!(world.current_version(store, key).await, Ok(Some(expected.to_owned())), "{store}");
+        let missing = world.current_version(store, "absent").await;
+        assert_eq!(missing, Err(ProviderError::NotFound), "{store}");
+    }
+
+    // A policy for the values alone: the version comes with the value, which is dropped.
+    let rules = format!("path \"secret/data/{}/*\" {{ capabilities = [\"read\"] }}", world.namespace);
+    world.bao("PUT", "sys/policies/acl/values", json!({"policy": rules})).await;
+    let token = world.bao("POST", "auth/token/create", json!({"policies": ["values"]})).await;
+    let token = &token["auth"]["client_token"];
+    world.patch(&SECRETS, "bao-token", json!({"stringData": {"token": token}})).await;
+    for store in ["bao", "own"] {
+        assert_eq!(world.current_version(store, &db).await, Ok(Some("2".to_owned())), "{store}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn extract_find_rewrite_and_versions() {
     let mut world = World::new("extract").await;
     world.start(|_| {});
@@ -174,14 +210,8 @@ async fn other_logins_and_providers() {
     let vault = json!({"server": server, "path": "secret", "auth": auth});
     world.create(&STORES, "approle", json!({"spec": {"provider": {"vault": vault}}})).await;
     world.create(&STORES, "own", json!({"spec": {"provider": {"openBao": vault}}})).await;
-    world.create(&SECRETS, "admin", json!({"stringData": {"token": crate::plane::TOKEN}})).await;
     world.create(&SECRETS, "source", json!({"stringData": {"k": "from here"}})).await;
-    let ca = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, &world.plane.authority_pem);
-    let kubernetes = json!({
-        "server": {"url": world.plane.server, "caBundle": ca}, "remoteNamespace": world.namespace,
-        "auth": {"token": {"bearerToken": {"name": "admin", "key": "token"}}},
-    });
-    world.create(&STORES, "cluster", json!({"spec": {"provider": {"kubernetes": kubernetes}}})).await;
+    world.kubernetes("cluster").await;
     let db = format!("{}#password", world.remote("db"));
     for (name, store, remote, value) in [
         ("a", "approle", db.as_str(), "x"),

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use coffer_operator::OperatorConfig;
+use coffer_operator::source::StoreReader;
+use coffer_providers::contract::ProviderError;
 use coffer_providers::https::{Https, Tls};
 use coffer_runtime::api::{Api, ObjectKey, Preconditions, Resource, SECRETS};
 use coffer_runtime::clock::SystemClock;
@@ -214,6 +216,33 @@ impl World {
         self.create(&STORES, name, json!({"spec": {"provider": {"vault": vault}}})).await;
     }
 
+    /// A kubernetes store on this API server and namespace, with the administrator's token.
+    pub(crate) async fn kubernetes(&self, name: &str) {
+        let secret = format!("{name}-token");
+        self.create(&SECRETS, &secret, json!({"stringData": {"token": TOKEN}})).await;
+        let authority = base64::engine::general_purpose::STANDARD.encode(&self.plane.authority_pem);
+        let kubernetes = json!({
+            "server": {"url": self.plane.server, "caBundle": authority}, "remoteNamespace": self.namespace,
+            "auth": {"token": {"bearerToken": {"name": secret, "key": "token"}}},
+        });
+        self.create(&STORES, name, json!({"spec": {"provider": {"kubernetes": kubernetes}}})).await;
+    }
+
+    /// The version of `key` that a store of this namespace holds now.
+    pub(crate) async fn current_version(
+        &self,
+        store: &str,
+        key: &str,
+    ) -> Result<Option<String>, ProviderError> {
+        let store = self.get(&STORES, store).await.unwrap();
+        let (clock, random) = (Arc::new(SystemClock::new()), Arc::new(SystemRandom::default()));
+        let client = self.api.client().clone();
+        let reader = StoreReader::connect(client, clock, random, &store, &self.namespace).await?;
+        let version = reader.current_version(key).await;
+        reader.close().await;
+        version
+    }
+
     /// A request to OpenBao; the JSON of its answer.
     pub(crate) async fn bao(&self, method: &str, path: &str, body: Json) -> Json {
         let request = http::Request::builder()
@@ -225,6 +254,18 @@ impl World {
         let answer = self.bao.send(request).await.unwrap();
         assert!(answer.status < 300, "{method} {path}: {}", answer.status);
         serde_json::from_slice(answer.body.expose()).unwrap_or_default()
+    }
+
+    /// A user of OpenBao who logs in by its name as password and may read everything.
+    pub(crate) async fn password_user(&self, user: &str) {
+        let mounts = self.bao("GET", "sys/auth", Json::Null).await;
+        if mounts["data"]["userpass/"].is_null() {
+            self.bao("POST", "sys/auth/userpass", json!({"type": "userpass"})).await;
+        }
+        let policy = "path \"secret/*\" { capabilities = [\"read\", \"list\"] }";
+        self.bao("POST", "sys/policies/acl/reader", json!({"policy": policy})).await;
+        let body = json!({"password": user, "token_policies": ["reader"], "token_ttl": "1h"});
+        self.bao("POST", &format!("auth/userpass/users/{user}"), body).await;
     }
 
     /// Writes a KV v2 secret below this test's prefix.
@@ -314,7 +355,7 @@ impl World {
     }
 }
 
-fn last_number(line: &str) -> f64 {
+pub(crate) fn last_number(line: &str) -> f64 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 

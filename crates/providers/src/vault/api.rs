@@ -12,9 +12,9 @@ use serde_json::Value as Json;
 use tokio::sync::Mutex;
 
 use super::auth::{Auth, Plan};
-use super::config;
-use crate::contract::{Context, ProviderError, Scope};
-use crate::https::{Answer, Https, HttpsError, Tls};
+use super::kv;
+use crate::contract::{Context, ProviderError, Scope, SecretsClient, config, fetched_version};
+use crate::https::{Answer, Https, HttpsError, Tls, credential, escape, with_json};
 
 /// Vault's client library tries twice more, a second apart, when the store says nothing.
 const DEFAULT_RETRIES: u32 = 2;
@@ -163,6 +163,23 @@ impl Api {
         ok(answer, &self.base, "GET", path, &secrets).map(|answer| Some(answer.body))
     }
 
+    /// The version of `key` that the metadata at `path` tells. A policy often allows the values alone: then the
+    /// version is read with the value.
+    pub(crate) async fn current_version<C: SecretsClient>(
+        &self,
+        client: &C,
+        key: &str,
+        path: Option<String>,
+    ) -> Result<Option<String>, ProviderError> {
+        let Some(path) = path else { return fetched_version(client, key).await };
+        match self.read("ReadSecretData", &path, "").await {
+            Ok(Some(answer)) => kv::current_version(&answer, self.config.context.clock.now()),
+            Ok(None) => Err(ProviderError::NotFound),
+            Err(ProviderError::Auth(_)) => fetched_version(client, key).await,
+            Err(error) => Err(error),
+        }
+    }
+
     /// Asks the server about the token.
     pub(crate) async fn check_token(&self) -> Result<(), ProviderError> {
         let Some(token) = self.token().await? else { return Ok(()) };
@@ -280,19 +297,10 @@ impl Api {
             }
         }
         if let Some(token) = identity.token {
-            let mut value = HeaderValue::from_bytes(token.expose())
-                .map_err(|_| ProviderError::Auth("the token is not a valid header".to_owned()))?;
-            value.set_sensitive(true);
-            request = request.header("X-Vault-Token", value);
+            request = request.header("X-Vault-Token", credential(&[token.expose()])?);
         }
-        let body = match body {
-            Some(body) => {
-                request = request.header(http::header::CONTENT_TYPE, "application/json");
-                body.to_vec()
-            }
-            None => Vec::new(),
-        };
-        request.body(body).map_err(|_| config("the server's address, a header or the key is not valid"))
+        let wrong = "the server's address, a header or the key is not valid";
+        with_json(request, body.map(<[u8]>::to_vec), wrong)
     }
 }
 
@@ -336,19 +344,6 @@ fn redact(mut text: String, secrets: &[SecretBytes]) -> String {
         }
     }
     text
-}
-
-/// Escapes one segment or a query value.
-pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
 }
 
 /// Escapes each segment; `.` and `..` would name another path, so their dots are escaped too.

@@ -4,8 +4,7 @@ use coffer_types::SecretBytes;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 
-use super::config;
-use crate::contract::{Context, ProviderError, Scope};
+use crate::contract::{Context, ProviderError, Scope, config};
 use crate::references::{SecretKeySelector, ServiceAccountSelector};
 
 /// How long a requested service account token is valid.
@@ -205,7 +204,7 @@ impl Auth {
         for (method, default) in [(&self.ldap, "ldap"), (&self.user_pass, "userpass")] {
             if let Some(user) = method {
                 let password = user.secret_ref.read_text(scope, access, "").await?;
-                let username = super::api::escape(user.username.trim());
+                let username = crate::https::escape(user.username.trim());
                 let path = format!("auth/{}/login/{username}", or(&user.path, default));
                 return login("POST", path, &[("password", &text(&password)?)], vec![password]);
             }

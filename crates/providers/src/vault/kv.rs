@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use coffer_types::SecretBytes;
+use coffer_types::time::Timestamp;
 use serde_json::Value as Json;
 
-use super::config;
-use crate::contract::{Document, ProviderError, SecretMap};
+use crate::contract::{Document, ProviderError, RemoteKey, SecretMap, SecretsClient, config};
 use crate::json::{self, Numbers};
 use crate::property;
 
@@ -51,6 +51,31 @@ pub(crate) fn metadata_path(
         // Upstream panics here.
         (None, false) => Err(config("path must be set for this operation with kv version v1")),
     }
+}
+
+/// Where the versions of the secret at a data path are told; `None` for a path that has none.
+pub(crate) fn versions_path(mount: Option<&str>, key: &str) -> Option<String> {
+    let data = data_path(mount, true, key);
+    // A mount may hold the word itself.
+    let (mount, rest) = data.split_at_checked(mount.map_or(0, str::len))?;
+    let (before, after) = rest.split_once("/data/")?;
+    Some(format!("{mount}{before}/metadata/{after}"))
+}
+
+/// The newest version that a secret's metadata tells, unless that one was deleted or destroyed.
+pub(super) fn current_version(answer: &SecretBytes, now: Timestamp) -> Result<Option<String>, ProviderError> {
+    let answer: Json = serde_json::from_slice(answer.expose()).map_err(|_| unreadable())?;
+    let data = &answer["data"];
+    let Some(current) = data["current_version"].as_u64() else { return Ok(None) };
+    let own = &data["versions"][current.to_string()];
+    let deleted = own["deletion_time"].as_str().filter(|time| !time.is_empty()).is_some_and(|time| {
+        // A time to come is an expiry (`delete_version_after`).
+        time.parse::<Timestamp>().map_or(true, |time| time <= now)
+    });
+    if current == 0 || deleted || own["destroyed"] == true {
+        return Err(ProviderError::NotFound);
+    }
+    Ok(Some(current.to_string()))
 }
 
 /// What was read as one JSON object.
@@ -140,6 +165,25 @@ pub(crate) fn map(whole: SecretBytes) -> Result<SecretMap, ProviderError> {
     values.collect()
 }
 
+/// The whole value of each of `keys`, by name. One that is gone in the meantime is left out: a listing still
+/// names what was deleted.
+pub(crate) async fn all<C: SecretsClient>(
+    client: &C,
+    keys: impl IntoIterator<Item = (String, String)>,
+) -> Result<SecretMap, ProviderError> {
+    let mut found = SecretMap::new();
+    for (name, key) in keys {
+        match client.fetch(&RemoteKey { key, ..RemoteKey::default() }).await {
+            Ok(document) => {
+                found.insert(name, value(document.text()?, "")?);
+            }
+            Err(ProviderError::NotFound) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
 /// The names in the answer to a LIST.
 pub(crate) fn list_keys(answer: &SecretBytes) -> Vec<String> {
     let answer: Json = serde_json::from_slice(answer.expose()).unwrap_or_default();
@@ -195,6 +239,46 @@ mod tests {
         ];
         for (mount, version_two, key, expected) in cases {
             assert_eq!(metadata_path(mount, version_two, key).ok().as_deref(), expected, "{mount:?} {key}");
+        }
+    }
+
+    #[test]
+    fn versions_paths_follow_the_data() {
+        let cases = [
+            (Some("secret"), "foo", Some("secret/metadata/foo")),
+            (Some("secret"), "secret/data/foo", Some("secret/metadata/foo")),
+            (Some("a/data/b"), "foo", Some("a/data/b/metadata/foo")),
+            (Some("secret"), "my/data/foo", Some("secret/metadata/my/data/foo")),
+            (None, "secret/foo", Some("secret/metadata/foo")),
+            (None, "secret/data/foo", Some("secret/metadata/foo")),
+            (None, "foo", None),
+        ];
+        for (mount, key, expected) in cases {
+            assert_eq!(versions_path(mount, key).as_deref(), expected, "{mount:?} {key}");
+        }
+    }
+
+    #[test]
+    fn metadata_tells_the_current_version() {
+        let one = |own: &str| format!(r#"{{"data":{{"current_version":3,"versions":{{"3":{own}}}}}}}"#);
+        let cases = [
+            (one(r#"{"deletion_time":"","destroyed":false}"#), Ok(Some("3"))),
+            (
+                one(r#"{"deletion_time":"2026-01-02T03:04:05.6Z","destroyed":false}"#),
+                Err(ProviderError::NotFound),
+            ),
+            (one(r#"{"deletion_time":"2026-01-02T03:04:07Z","destroyed":false}"#), Ok(Some("3"))),
+            (one(r#"{"deletion_time":"soon","destroyed":false}"#), Err(ProviderError::NotFound)),
+            (one(r#"{"deletion_time":"","destroyed":true}"#), Err(ProviderError::NotFound)),
+            (r#"{"data":{"current_version":0,"versions":{}}}"#.to_owned(), Err(ProviderError::NotFound)),
+            (r#"{"data":{"current_version":4}}"#.to_owned(), Ok(Some("4"))),
+            (r#"{"data":{}}"#.to_owned(), Ok(None)),
+            ("<html>".to_owned(), Err(unreadable())),
+        ];
+        let now: Timestamp = "2026-01-02T03:04:06Z".parse().unwrap();
+        for (answer, expected) in cases {
+            let expected = expected.map(|version| version.map(str::to_owned));
+            assert_eq!(current_version(&secret(&answer), now), expected, "{answer}");
         }
     }
 

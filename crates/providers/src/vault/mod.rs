@@ -16,10 +16,12 @@ use serde_json::Value as Json;
 
 use crate::contract::{
     Capabilities, Context, Document, Find, Provider, ProviderError, RemoteKey, RemoteRef, Scope, SecretMap,
-    SecretsClient, Validation,
+    SecretsClient, Validation, config,
 };
-use crate::references::{CaProvider, SecretKeySelector, certificate_authority};
-use crate::strategies;
+use crate::https::escape;
+use crate::references::SecretKeySelector;
+use crate::trust::Trust;
+use crate::{contract, strategies};
 
 pub(crate) use api::{Api, ApiConfig};
 pub use auth::Auth;
@@ -28,21 +30,37 @@ pub use auth::Auth;
 #[derive(Debug)]
 pub struct Vault;
 
+/// What the specifications of `vault` and `openBao` have in common.
+#[derive(Deserialize, Default, Clone)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Server {
+    pub(crate) server: String,
+    /// The mount.
+    pub(crate) path: String,
+    version: String,
+    pub(crate) namespace: String,
+    #[serde(flatten)]
+    pub(crate) trust: Trust,
+    pub(crate) auth: Option<Auth>,
+}
+
+impl Server {
+    /// Whether the KV engine keeps versions, which is so unless the specification says `v1`.
+    pub(crate) fn version_two(&self) -> bool {
+        self.version != "v1"
+    }
+}
+
 #[derive(Deserialize, Default, Clone)]
 #[serde(default, rename_all = "camelCase")]
 struct Spec {
-    server: String,
-    path: Option<String>,
-    version: String,
-    namespace: String,
-    ca_bundle: String,
-    ca_provider: Option<CaProvider>,
+    #[serde(flatten)]
+    common: Server,
     tls: ClientTls,
     read_your_writes: bool,
     forward_inconsistent: bool,
     headers: std::collections::BTreeMap<String, String>,
     check_and_set: CheckAndSet,
-    auth: Option<Auth>,
 }
 
 #[derive(Deserialize, Default, Clone)]
@@ -58,12 +76,8 @@ struct CheckAndSet {
     required: bool,
 }
 
-fn config(text: impl Into<String>) -> ProviderError {
-    ProviderError::Config(text.into())
-}
-
 fn parse(spec: &Json) -> Result<Spec, ProviderError> {
-    Spec::deserialize(spec).map_err(|_| config("invalid vault provider"))
+    contract::parse(spec, "invalid vault provider")
 }
 
 #[async_trait]
@@ -78,7 +92,7 @@ impl Provider for Vault {
 
     fn check(&self, spec: &Json, scope: &Scope) -> Result<Vec<String>, ProviderError> {
         let spec = parse(spec)?;
-        if let Some(auth) = &spec.auth {
+        if let Some(auth) = &spec.common.auth {
             auth.check(scope)?;
         }
         match (&spec.tls.cert_secret_ref, &spec.tls.key_secret_ref) {
@@ -96,14 +110,14 @@ impl Provider for Vault {
                 ));
             }
         }
-        if spec.check_and_set.required && spec.version == "v1" {
+        if spec.check_and_set.required && !spec.common.version_two() {
             return Err(config("checkAndSet is not supported with Vault KV version v1"));
         }
         Ok(Vec::new())
     }
 
     fn is_referent(&self, spec: &Json, scope: &Scope) -> bool {
-        parse(spec).is_ok_and(|spec| spec.auth.is_some_and(|auth| auth.is_referent(scope)))
+        parse(spec).is_ok_and(|spec| spec.common.auth.is_some_and(|auth| auth.is_referent(scope)))
     }
 
     async fn connect(
@@ -113,30 +127,30 @@ impl Provider for Vault {
         context: &Context,
     ) -> Result<Arc<dyn SecretsClient>, ProviderError> {
         let spec = parse(spec)?;
-        let auth = spec.auth.clone().unwrap_or_default();
-        let access = context.access.as_ref();
-        let authority = certificate_authority(&spec.ca_bundle, spec.ca_provider.as_ref(), scope, access)
-            .await
-            .map_err(|error| error.context("cannot set Vault CA certificate"))?;
+        let common = spec.common.clone();
+        let (version_two, authenticated) = (common.version_two(), common.auth.is_some());
+        let auth = common.auth.unwrap_or_default();
+        let authority = common.trust.authority(scope, context.access.as_ref()).await;
+        let authority = authority.map_err(|error| error.context("cannot set Vault CA certificate"))?;
         let identity = identity(&spec, &auth, scope, context).await?;
         let api = Api::new(ApiConfig {
             provider: "HashiCorp/Vault",
-            server: spec.server.clone(),
-            namespace: spec.namespace.clone(),
-            headers: spec.headers.clone(),
+            server: common.server,
+            namespace: common.namespace,
+            headers: spec.headers,
             read_your_writes: spec.read_your_writes,
             forward_inconsistent: spec.forward_inconsistent,
             authority,
             identity,
             context: context.clone(),
             auth,
-            authenticated: spec.auth.is_some(),
+            authenticated,
             scope: scope.clone(),
         })
         .map_err(|error| error.context("cannot setup new vault client"))?;
         api.token().await?;
-        let version_two = spec.version != "v1";
-        Ok(Arc::new(Client { api, mount: spec.path.filter(|path| !path.is_empty()), version_two }))
+        let mount = Some(common.path).filter(|path| !path.is_empty());
+        Ok(Arc::new(Client { api, mount, version_two }))
     }
 }
 
@@ -185,7 +199,7 @@ impl SecretsClient for Client {
         let query = if remote.version.is_empty() {
             String::new()
         } else {
-            format!("version={}", api::escape(&remote.version))
+            format!("version={}", escape(&remote.version))
         };
         let answer = self.api.read("ReadSecretData", &path, &query).await.map_err(failed)?;
         let answer = answer.ok_or(ProviderError::NotFound)?;
@@ -206,26 +220,25 @@ impl SecretsClient for Client {
         }
         let names = self.list(find.path.as_deref().unwrap_or_default()).await?;
         let pattern = find.name.as_deref().map(strategies::compile_name).transpose()?;
-        let mut found = SecretMap::new();
+        let mut wanted = Vec::new();
         for name in names {
-            let wanted = match &pattern {
+            let is_wanted = match &pattern {
                 Some(pattern) => pattern.is_match(&name),
                 None => self.has_tags(&name, find).await?,
             };
-            if !wanted {
-                continue;
-            }
-            let remote = RemoteKey { key: name.clone(), ..RemoteKey::default() };
-            match self.fetch(&remote).await {
-                Ok(document) => {
-                    found.insert(name, kv::value(document.text()?, "")?);
-                }
-                // It was deleted: the listing still names it.
-                Err(ProviderError::NotFound) => {}
-                Err(error) => return Err(error),
+            if is_wanted {
+                wanted.push((name.clone(), name));
             }
         }
-        Ok(found)
+        kv::all(self, wanted).await
+    }
+
+    async fn current_version(&self, key: &str) -> Result<Option<String>, ProviderError> {
+        if !self.version_two {
+            return Ok(None);
+        }
+        let path = kv::versions_path(self.mount.as_deref(), key);
+        self.api.current_version(self, key, path).await
     }
 
     async fn validate(&self) -> Result<Validation, ProviderError> {

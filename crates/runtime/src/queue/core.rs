@@ -31,7 +31,8 @@ pub enum Urgency {
 pub struct QueueConfig {
     /// How many keys of one lane may run at once.
     pub per_lane: usize,
-    /// How many keys may run at once in all lanes together.
+    /// How many keys may run at once in all lanes together, and how many deletions may twice. The first of each
+    /// lane does not count, so that however many dead stores there are, another one still has its turn.
     pub total: usize,
     /// A periodic key that has waited so long counts as fresh, so that a stream of fresh ones cannot starve it.
     pub ageing: Duration,
@@ -91,6 +92,8 @@ pub struct Queue<K, L> {
     /// Ordered by time, then by when they were asked for.
     schedule: BTreeSet<(Duration, u64, K)>,
     running: usize,
+    /// How many of those that run are deletions.
+    deleting: usize,
     ready: usize,
     sequence: u64,
     bucket: Bucket,
@@ -164,6 +167,7 @@ where
             lanes: HashMap::new(),
             schedule: BTreeSet::new(),
             running: 0,
+            deleting: 0,
             ready: 0,
             sequence: 0,
             bucket,
@@ -232,6 +236,8 @@ where
         self.running += 1;
         if lane_counted {
             self.lanes.entry(lane).or_default().running += 1;
+        } else {
+            self.deleting += 1;
         }
         Some(Taken { key, urgency: ticket.urgency, waited: now.saturating_sub(ticket.since) })
     }
@@ -243,7 +249,9 @@ where
         entry.place = Place::Idle;
         let lane = entry.lane.clone();
         self.running -= 1;
-        if lane_counted && let Some(state) = self.lanes.get_mut(&lane) {
+        if !lane_counted {
+            self.deleting -= 1;
+        } else if let Some(state) = self.lanes.get_mut(&lane) {
             state.running -= 1;
         }
         self.drop_empty_lane(&lane);
@@ -348,13 +356,14 @@ where
     }
 
     fn first_of<'a>(&self, lane: &'a Lane<K>, now: Duration) -> Option<(Urgency, &'a (Duration, u64, K))> {
-        // Twice the limit: deletions wait for no store, and still do not flood the API server.
+        // Deletions wait for no store, and still do not flood the API server.
         if let Some(first) = lane.deletion.first()
-            && self.running < self.config.total.saturating_mul(2)
+            && self.deleting < self.config.total.saturating_mul(2)
         {
             return Some((Urgency::Deletion, first));
         }
-        if self.config.total <= self.running || self.config.per_lane <= lane.running {
+        let full = 0 < lane.running && self.config.total <= self.running - self.deleting;
+        if full || self.config.per_lane <= lane.running {
             return None;
         }
         let aged =

@@ -3,8 +3,8 @@
 //! Absent on purpose: webhooks and policies, which stand at the end of the chain in a room of their own.
 
 pub mod namespace_lifecycle;
+pub mod node_restriction;
 pub mod rbac_escalation;
-pub mod secret_references;
 pub mod service_account;
 
 #[cfg(test)]
@@ -18,6 +18,7 @@ use coffer_types::time::Clock;
 use coffer_types::{Status, Value};
 
 pub use self::namespace_lifecycle::NamespaceLifecycle;
+pub use self::node_restriction::NodeRestriction;
 pub use self::rbac_escalation::RbacEscalation;
 pub use self::service_account::ServiceAccounts;
 use crate::authz::Rbac;
@@ -43,7 +44,8 @@ pub fn chain(dependencies: Dependencies) -> AdmissionChain {
     let Dependencies { objects, clock, random, rbac, authorizer } = dependencies;
     vec![
         Arc::new(NamespaceLifecycle::new(objects.clone(), clock.clone())),
-        Arc::new(ServiceAccounts::new(objects, clock, random)),
+        Arc::new(ServiceAccounts::new(objects.clone(), clock, random)),
+        Arc::new(NodeRestriction::new(objects)),
         Arc::new(RbacEscalation::new(rbac, authorizer)),
     ]
 }

@@ -108,13 +108,4 @@ impl Admit for NamespaceLifecycle {
     ) -> Result<(), Status> {
         self.check(request, object.as_deref()).await
     }
-
-    async fn validate(
-        &self,
-        _request: &Admission<'_>,
-        _object: Option<&Value>,
-        _warnings: &mut Vec<String>,
-    ) -> Result<(), Status> {
-        Ok(())
-    }
 }

@@ -32,13 +32,4 @@ impl Admit for RbacEscalation {
         let Some(object) = object.filter(|_| request.operation != Operation::Delete) else { return Ok(()) };
         escalation::check(&self.rbac, &*self.authorizer, request.attributes, request.old, object).await
     }
-
-    async fn validate(
-        &self,
-        _request: &Admission<'_>,
-        _object: Option<&Value>,
-        _warnings: &mut Vec<String>,
-    ) -> Result<(), Status> {
-        Ok(())
-    }
 }

@@ -11,8 +11,8 @@ use coffer_types::time::Clock;
 use coffer_types::{Status, Value};
 
 use super::forbid;
-use super::secret_references::{Place, SecretReference, secret_references};
 use crate::authz::quote::quote;
+use crate::pod_references::{Place, SecretReference, secret_references};
 use crate::ports::{Admission, Admit, GroupResource, Objects, Operation};
 use crate::tokens::claims::WARN_ONLY_SECONDS;
 

@@ -11,7 +11,7 @@ use coffer_types::time::{Clock, Timestamp};
 use coffer_types::{SecretBytes, Value};
 
 use super::{TokenAuthenticator, TokenUser, audiences_of_server};
-use crate::ports::{GroupResource, Objects, UserInfo};
+use crate::ports::{AuthenticationSource, GroupResource, Objects, UserInfo};
 
 const ID_LENGTH: usize = 6;
 const SECRET_LENGTH: usize = 16;
@@ -50,7 +50,12 @@ impl TokenAuthenticator for BootstrapTokens {
         match check(&stored, id, secret, self.clock.now()) {
             Ok(groups) => {
                 let user = UserInfo { name: format!("system:bootstrap:{id}"), groups, ..UserInfo::default() };
-                Ok(Some(TokenUser { user, audiences, warnings: Vec::new() }))
+                Ok(Some(TokenUser {
+                    user,
+                    source: AuthenticationSource::BootstrapToken,
+                    audiences,
+                    warnings: Vec::new(),
+                }))
             }
             Err(why) => {
                 tracing::info!(namespace = "kube-system", name, why, "bootstrap token refused");

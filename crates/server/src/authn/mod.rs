@@ -25,7 +25,7 @@ pub use self::cache::TokenCache;
 pub use self::token_file::TokenFile;
 pub use self::x509::{CertificateError, X509};
 use crate::authz::quote::aggregate;
-use crate::ports::{Authenticated, Authenticator, Credentials, UserInfo};
+use crate::ports::{Authenticated, AuthenticationSource, Authenticator, Credentials, UserInfo};
 
 /// Who asks without credentials.
 pub const ANONYMOUS: &str = "system:anonymous";
@@ -67,6 +67,8 @@ pub fn service_account_groups(namespace: &str) -> Vec<String> {
 pub struct TokenUser {
     /// The user, `system:authenticated` not included.
     pub user: UserInfo,
+    /// Which authenticator knows the token.
+    pub source: AuthenticationSource,
     /// The audiences that token and request have in common.
     pub audiences: Vec<String>,
     /// Warnings for the client.
@@ -171,7 +173,9 @@ impl Authenticator for Authn {
         let mut warnings = Vec::new();
         if let Some(x509) = self.x509.as_ref().filter(|_| !credentials.certificates.is_empty()) {
             match x509.authenticate(credentials.certificates) {
-                Ok(Some(user)) => return Ok(authenticated(user, warnings)),
+                Ok(Some(user)) => {
+                    return Ok(authenticated(user, AuthenticationSource::ClientCertificate, warnings));
+                }
                 Ok(None) => {}
                 Err(error) => errors.push(error.to_string()),
             }
@@ -190,7 +194,7 @@ impl Authenticator for Authn {
             match self.token(&token).await {
                 Ok(found) => {
                     warnings.extend(found.warnings);
-                    return Ok(authenticated(found.user, warnings));
+                    return Ok(authenticated(found.user, found.source, warnings));
                 }
                 Err(error) => errors.push(error),
             }
@@ -206,13 +210,13 @@ impl Authenticator for Authn {
             groups: vec![ALL_UNAUTHENTICATED.to_owned()],
             ..UserInfo::default()
         };
-        Ok(Authenticated { user, warnings })
+        Ok(Authenticated { user, source: AuthenticationSource::Anonymous, warnings })
     }
 }
 
-fn authenticated(mut user: UserInfo, warnings: Vec<String>) -> Authenticated {
+fn authenticated(mut user: UserInfo, source: AuthenticationSource, warnings: Vec<String>) -> Authenticated {
     add_authenticated(&mut user);
-    Authenticated { user, warnings }
+    Authenticated { user, source, warnings }
 }
 
 /// Adds `system:authenticated` unless the user is already in one of the two groups.

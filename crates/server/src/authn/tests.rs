@@ -27,6 +27,7 @@ impl TokenAuthenticator for Fixed {
         match token {
             "ann" | "bob" => Ok(Some(TokenUser {
                 user,
+                source: AuthenticationSource::TokenFile,
                 audiences: audiences.unwrap_or_default().to_vec(),
                 warnings: vec!["w".to_owned()],
             })),
@@ -140,6 +141,32 @@ fn certificates_have_a_time_and_name_themselves() {
     assert!(matches!(x509.authenticate(&leaf), Err(CertificateError::Untrusted { .. })), "not yet");
     assert!(matches!(x509.authenticate(&[b"junk".to_vec()]), Err(CertificateError::Malformed(_))));
     assert!(X509::new(b"", clock).is_err());
+}
+
+/// A chain that holds is remembered, with its user; one that does not is looked at each time.
+#[test]
+fn a_verified_chain_is_remembered_while_it_is_valid() {
+    let files = files(&[client("carl", &["g1"]), Client { file: "d".into(), ..client("dora", &[]) }]);
+    let clock = TestClock::at(NOW);
+    let x509 = X509::new(files["ca.crt"].expose(), clock.clone()).expect("a CA");
+    let (carl, dora) = (chain(&files, "c.crt"), chain(&files, "d.crt"));
+    let name = |chain: &[Vec<u8>]| x509.authenticate(chain).map(|user| user.expect("named").name);
+    for (leaf, expected, remembered) in
+        [(&carl, "carl", 1), (&carl, "carl", 1), (&dora, "dora", 2), (&carl, "carl", 2), (&dora, "dora", 2)]
+    {
+        assert_eq!(name(leaf).as_deref(), Ok(expected));
+        assert_eq!(x509.remembered(), remembered);
+    }
+    // The server's own certificate is not for clients.
+    assert!(x509.authenticate(&chain(&files, "server.crt")).is_err());
+    // A chain is more than its leaf: with other certificates after it, it is another one.
+    assert_eq!(name(&[carl.clone(), dora.clone()].concat()).as_deref(), Ok("carl"));
+    assert_eq!(x509.remembered(), 3);
+    // What is remembered does not outlive the certificate.
+    clock.advance(366 * 24 * 60 * 60);
+    assert!(name(&carl).is_err());
+    clock.advance(-366 * 24 * 60 * 60);
+    assert_eq!(name(&carl).as_deref(), Ok("carl"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use aws_lc_rs::digest::{SHA256, digest};
 
 use super::{TokenAuthenticator, TokenUser, audiences_of_server};
-use crate::ports::UserInfo;
+use crate::ports::{AuthenticationSource, UserInfo};
 
 /// The users of a token file, by the hash of their token.
 pub struct TokenFile {
@@ -53,7 +53,12 @@ impl TokenAuthenticator for TokenFile {
     ) -> Result<Option<TokenUser>, String> {
         let Some(audiences) = audiences_of_server(&self.api_audiences, audiences) else { return Ok(None) };
         let user = self.users.get(&hash(token)).cloned();
-        Ok(user.map(|user| TokenUser { user, audiences, warnings: Vec::new() }))
+        Ok(user.map(|user| TokenUser {
+            user,
+            source: AuthenticationSource::TokenFile,
+            audiences,
+            warnings: Vec::new(),
+        }))
     }
 }
 

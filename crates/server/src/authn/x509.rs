@@ -1,11 +1,14 @@
 //! Client certificates: a chain to the client CA makes the subject a user.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::digest::{Context, SHA256, digest};
 use coffer_types::time::Clock;
+use parking_lot::Mutex;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, TrustAnchor, UnixTime};
 use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert};
@@ -39,10 +42,25 @@ pub enum CertificateError {
     Uid(String),
 }
 
+/// How many chains are remembered at most; beyond that all are forgotten.
+pub(super) const MAX_CHAINS: usize = 1024;
+
 /// Verifies client certificates against a CA.
+///
+/// A chain that has been verified is remembered while all of its certificates are valid: a client
+/// sends the same one with every request, and nothing else that the outcome depends on changes.
 pub struct X509 {
     anchors: Vec<TrustAnchor<'static>>,
     clock: Arc<dyn Clock>,
+    verified: Mutex<HashMap<[u8; 32], Verified>>,
+}
+
+/// What came of a chain that holds.
+#[derive(Clone)]
+struct Verified {
+    /// Seconds of the epoch within which every certificate of the chain is valid.
+    valid: RangeInclusive<i64>,
+    user: Option<UserInfo>,
 }
 
 impl X509 {
@@ -60,7 +78,7 @@ impl X509 {
         if anchors.is_empty() {
             return Err(malformed(&"data does not contain any valid certificates"));
         }
-        Ok(Self { anchors, clock })
+        Ok(Self { anchors, clock, verified: Mutex::default() })
     }
 
     /// The user of a chain (leaf first); `None` when the leaf names nobody.
@@ -69,20 +87,41 @@ impl X509 {
     /// When the chain cannot be believed.
     pub fn authenticate(&self, chain: &[Vec<u8>]) -> Result<Option<UserInfo>, CertificateError> {
         let Some((leaf, intermediates)) = chain.split_first() else { return Ok(None) };
+        let now = self.clock.now().as_second();
+        let id = chain_id(chain);
+        if let Some(known) = self.verified.lock().get(&id)
+            && known.valid.contains(&now)
+        {
+            return Ok(known.user.clone());
+        }
         let (_, certificate) = X509Certificate::from_der(leaf)
             .map_err(|error| CertificateError::Malformed(error.to_string()))?;
-        self.verify(leaf, intermediates).map_err(|error| CertificateError::Untrusted {
+        self.verify(leaf, intermediates, now).map_err(|error| CertificateError::Untrusted {
             serial: certificate.tbs_certificate.serial.to_string(),
             why: error.to_string(),
         })?;
-        user(&certificate, leaf)
+        let user = user(&certificate, leaf)?;
+        if let Some(valid) = validity(chain).filter(|valid| valid.contains(&now)) {
+            let mut verified = self.verified.lock();
+            if MAX_CHAINS <= verified.len() {
+                verified.clear();
+            }
+            verified.insert(id, Verified { valid, user: user.clone() });
+        }
+        Ok(user)
     }
 
-    fn verify(&self, leaf: &[u8], intermediates: &[Vec<u8>]) -> Result<(), webpki::Error> {
+    /// How many chains are remembered.
+    #[cfg(test)]
+    pub(super) fn remembered(&self) -> usize {
+        self.verified.lock().len()
+    }
+
+    fn verify(&self, leaf: &[u8], intermediates: &[Vec<u8>], now: i64) -> Result<(), webpki::Error> {
         let leaf = CertificateDer::from(leaf);
         let intermediates: Vec<CertificateDer<'_>> =
             intermediates.iter().map(|der| CertificateDer::from(der.as_slice())).collect();
-        let seconds = u64::try_from(self.clock.now().as_second()).unwrap_or(0);
+        let seconds = u64::try_from(now).unwrap_or(0);
         EndEntityCert::try_from(&leaf)?.verify_for_usage(
             webpki::ALL_VERIFICATION_ALGS,
             &self.anchors,
@@ -94,6 +133,29 @@ impl X509 {
         )?;
         Ok(())
     }
+}
+
+/// A hash of the chain, each certificate with its length, so that no two chains share it.
+fn chain_id(chain: &[Vec<u8>]) -> [u8; 32] {
+    let mut context = Context::new(&SHA256);
+    for der in chain {
+        context.update(&der.len().to_be_bytes());
+        context.update(der);
+    }
+    let mut id = [0; 32];
+    id.copy_from_slice(context.finish().as_ref());
+    id
+}
+
+/// When all certificates of a chain are valid; `None` when one of them cannot be read.
+fn validity(chain: &[Vec<u8>]) -> Option<RangeInclusive<i64>> {
+    let (mut from, mut until) = (i64::MIN, i64::MAX);
+    for der in chain {
+        let (_, certificate) = X509Certificate::from_der(der).ok()?;
+        from = from.max(certificate.validity().not_before.timestamp());
+        until = until.min(certificate.validity().not_after.timestamp());
+    }
+    Some(from..=until)
 }
 
 fn user(certificate: &X509Certificate<'_>, der: &[u8]) -> Result<Option<UserInfo>, CertificateError> {

@@ -6,6 +6,7 @@
 pub mod bootstrap;
 pub mod escalation;
 pub mod impersonation;
+pub mod node;
 pub(crate) mod quote;
 pub mod rbac;
 pub mod rule;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use coffer_types::Status;
 
+pub use self::node::NodeAuthorizer;
 use self::quote::{aggregate, quote};
 pub use self::rbac::Rbac;
 use self::rule::Rule;
@@ -38,6 +40,8 @@ pub enum Mode {
     AlwaysDeny,
     /// Roles and bindings decide.
     Rbac,
+    /// Pods that are bound to a node decide what it reads.
+    Node,
 }
 
 impl Mode {
@@ -50,6 +54,7 @@ impl Mode {
             "AlwaysAllow" => Ok(Self::AlwaysAllow),
             "AlwaysDeny" => Ok(Self::AlwaysDeny),
             "RBAC" => Ok(Self::Rbac),
+            "Node" => Ok(Self::Node),
             other => Err(format!("authorization-mode {} is not a valid mode", quote(other))),
         }
     }
@@ -59,12 +64,13 @@ impl Mode {
 pub struct Chain {
     modes: Vec<Mode>,
     rbac: Arc<Rbac>,
+    node: Arc<NodeAuthorizer>,
 }
 
 impl Chain {
-    /// A chain. `rbac` is used by [`Mode::Rbac`] only.
-    pub fn new(modes: Vec<Mode>, rbac: Arc<Rbac>) -> Self {
-        Self { modes, rbac }
+    /// A chain. `rbac` is used by [`Mode::Rbac`] only, `node` by [`Mode::Node`].
+    pub fn new(modes: Vec<Mode>, rbac: Arc<Rbac>, node: Arc<NodeAuthorizer>) -> Self {
+        Self { modes, rbac, node }
     }
 }
 
@@ -81,6 +87,7 @@ impl Authorizer for Chain {
                 Mode::AlwaysAllow => (Decision::Allow(String::new()), None),
                 Mode::AlwaysDeny => (Decision::NoOpinion("Everything is forbidden.".to_owned()), None),
                 Mode::Rbac => self.rbac.authorize(attributes).await,
+                Mode::Node => (self.node.authorize(attributes).await, None),
             };
             errors.extend(error.clone());
             match decision {
@@ -100,7 +107,8 @@ impl RuleResolver for Chain {
         for mode in &self.modes {
             match mode {
                 Mode::AlwaysAllow => rules.extend(parse_full_authority()),
-                Mode::AlwaysDeny => {}
+                // What a node may read depends on the object: upstream lists no rules either.
+                Mode::AlwaysDeny | Mode::Node => {}
                 Mode::Rbac => {
                     let (more, more_errors) = self.rbac.rules_for(user, namespace);
                     rules.extend(more);
@@ -243,7 +251,9 @@ mod tests {
         ] {
             let mut attributes = attributes(request);
             attributes.user.groups = groups.into_iter().map(str::to_owned).collect();
-            let chain = Chain::new(modes, rbac.clone());
+            let objects = Arc::new(crate::testing::MemoryObjects::default());
+            let node = Arc::new(NodeAuthorizer::new(objects).expect("a table"));
+            let chain = Chain::new(modes, rbac.clone(), node);
             assert_eq!(crate::testing::block_on(chain.authorize(&attributes)), (expected, None));
         }
         assert_eq!(Mode::parse("RBAC"), Ok(Mode::Rbac));

@@ -399,6 +399,30 @@ RoleBinding n1/writers Role writer ServiceAccount:n1/robot User:cleo
 RoleBinding n2/writers Role writer User:cleo
 ";
 
+    /// In whatever order the bindings came to be, the reason names the first by name.
+    #[test]
+    fn the_reason_names_the_first_binding_by_name() {
+        const ROLE: &str = "ClusterRole reader\n  get core secrets\n";
+        let bindings = |kind: &str, place: &str| {
+            ["c", "a", "b"]
+                .map(|name| format!("{kind} {place}{name} ClusterRole reader Group:ops User:ann\n"))
+        };
+        for (kind, place, shown) in [("ClusterRoleBinding", "", "a"), ("RoleBinding", "n1/", "a/n1")] {
+            let [c, a, b] = bindings(kind, place);
+            for order in [[&a, &b, &c], [&a, &c, &b], [&b, &a, &c], [&b, &c, &a], [&c, &a, &b], [&c, &b, &a]]
+            {
+                let rbac = rbac(&format!("{ROLE}{}", order.map(String::as_str).concat()));
+                for _ in 0..3 {
+                    let decision = rbac.decide(&request("ann+ops", "get", "secrets", "n1", "x"));
+                    let expected = format!(
+                        "RBAC: allowed by {kind} {shown:?} of ClusterRole \"reader\" to Group \"ops\""
+                    );
+                    assert_eq!(decision, Decision::Allow(expected));
+                }
+            }
+        }
+    }
+
     #[test]
     fn the_matrix_of_decisions_and_reasons() {
         let rbac = rbac(TABLE);

@@ -15,7 +15,8 @@ use coffer_types::meta::Meta as _;
 use coffer_types::time::Timestamp;
 
 use super::{Action, Condition, Controller, Edit, Event, Mirror, Report, Target};
-use crate::authz::quote::{aggregate, quote};
+use crate::authz::quote::aggregate;
+use crate::crd::names::{self, Verdict};
 use crate::ports::{GroupResource, ServedResource};
 
 /// The finalizer that keeps a definition until its objects are gone.
@@ -110,7 +111,7 @@ impl Controller for Naming {
             }
             Event::Emptied { namespace, report } => self.emptied(&namespace, &report),
             Event::Resync => self.look_at_all(),
-            Event::OwnersChecked { .. } | Event::Watching(_) => Vec::new(),
+            Event::OwnersChecked { .. } | Event::Watching(_) | Event::Silent { .. } => Vec::new(),
         }
     }
 }
@@ -125,23 +126,11 @@ fn terminating(status: &'static str, reason: &str, message: &str) -> Condition {
 
 /// The change of a definition's status that its names ask for, if any.
 fn name<'a>(definition: &Value, all: impl Iterator<Item = &'a Value>) -> Option<Action> {
-    let (names, accepted) = accept_names(definition, all);
-    let mut conditions = vec![accepted];
-    let held = definition.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-    let established = held.iter().find(|condition| condition.str_at(&["type"]) == "Established");
-    if established.is_none_or(|condition| condition.str_at(&["status"]) != "True") {
-        let (status, reason, message) = if conditions[0].status == "True" {
-            ("True", "InitialNamesAccepted", "the initial names have been accepted")
-        } else {
-            ("False", "NotAccepted", "not all names are accepted")
-        };
-        conditions.push(Condition {
-            kind: "Established",
-            status,
-            reason: reason.to_owned(),
-            message: message.to_owned(),
-        });
-    }
+    let (names, accepted) = names::accept(definition, all);
+    let mut conditions = vec![condition(names::ACCEPTED, &accepted)];
+    conditions.extend(
+        names::establish(definition, accepted.holds).map(|verdict| condition(names::ESTABLISHED, &verdict)),
+    );
     let edit = Edit::AcceptNames(names, conditions);
     let mut changed = definition.clone();
     // The time stands only in conditions that change anyway.
@@ -149,73 +138,11 @@ fn name<'a>(definition: &Value, all: impl Iterator<Item = &'a Value>) -> Option<
     (changed != *definition).then(|| Action::Edit(Target::of(&definitions(), definition), edit))
 }
 
-/// The names that the definition has now, and whether all that it asks for are among them.
-fn accept_names<'a>(definition: &Value, all: impl Iterator<Item = &'a Value>) -> (Value, Condition) {
-    let mut resources: BTreeSet<&str> = BTreeSet::new();
-    let mut kinds: BTreeSet<&str> = BTreeSet::new();
-    for other in all.filter(|other| other.str_at(&["spec", "group"]) == definition.str_at(&["spec", "group"]))
-    {
-        let names = |field: &str| other.str_at(&["status", "acceptedNames", field]);
-        resources.extend([names("plural"), names("singular")]);
-        resources.extend(texts(other, "status", "shortNames"));
-        kinds.extend([names("kind"), names("listKind")]);
-    }
-    let asked = |field: &str| definition.str_at(&["spec", "names", field]);
-    let held = |field: &str| definition.str_at(&["status", "acceptedNames", field]);
-    let check = |asked: &str, held: &str, used: &BTreeSet<&str>| {
-        if asked == held || !used.contains(asked) {
-            Ok(())
-        } else {
-            Err(format!("{} is already in use", quote(asked)))
-        }
-    };
-    let mut names = definition.at(&["status", "acceptedNames"]).cloned().unwrap_or_else(Value::object);
-    let mut problem: Option<(&str, String)> = None;
-    for (field, used, reason) in
-        [("plural", &resources, "PluralConflict"), ("singular", &resources, "SingularConflict")]
-    {
-        match check(asked(field), held(field), used) {
-            Ok(()) => names.set_str(&[field], asked(field)),
-            Err(message) => problem = Some((reason, message)),
-        }
-    }
-    let short = texts(definition, "spec", "shortNames");
-    let own = texts(definition, "status", "shortNames");
-    if short != own {
-        let fresh = short.iter().filter(|name| !own.contains(name));
-        let errors: Vec<String> = fresh.filter_map(|name| check(name, "", &resources).err()).collect();
-        if errors.is_empty() {
-            set_list(&mut names, "shortNames", &short);
-        } else {
-            problem = Some(("ShortNamesConflict", aggregate(&errors)));
-        }
-    }
-    for (field, used, reason) in [("kind", &kinds, "KindConflict"), ("listKind", &kinds, "ListKindConflict")]
-    {
-        match check(asked(field), held(field), used) {
-            Ok(()) => names.set_str(&[field], asked(field)),
-            Err(message) => problem = Some((reason, message)),
-        }
-    }
-    set_list(&mut names, "categories", &texts(definition, "spec", "categories"));
-    let (status, reason, message) = match problem {
-        Some((reason, message)) => ("False", reason, message),
-        None => ("True", "NoConflicts", "no conflicts found".to_owned()),
-    };
-    (names, Condition { kind: "NamesAccepted", status, reason: reason.to_owned(), message })
-}
-
-/// A list of names of the spec, or of the accepted ones.
-fn texts<'a>(definition: &'a Value, part: &str, field: &str) -> Vec<&'a str> {
-    let names = if part == "spec" { "names" } else { "acceptedNames" };
-    let items = definition.at(&[part, names, field]).and_then(Value::as_array).unwrap_or_default();
-    items.iter().filter_map(Value::as_str).collect()
-}
-
-fn set_list(names: &mut Value, field: &str, items: &[&str]) {
-    if items.is_empty() {
-        names.remove(&[field]);
-    } else {
-        names.set(&[field], items.iter().map(|item| Value::from(*item)).collect::<Vec<_>>());
+fn condition(kind: &'static str, verdict: &Verdict) -> Condition {
+    Condition {
+        kind,
+        status: if verdict.holds { "True" } else { "False" },
+        reason: verdict.reason.to_owned(),
+        message: verdict.message.clone(),
     }
 }

@@ -249,7 +249,7 @@ impl Controller for GarbageCollector {
                 self.watched = resources;
                 Vec::new()
             }
-            Event::Emptied { .. } => Vec::new(),
+            Event::Emptied { .. } | Event::Silent { .. } => Vec::new(),
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod custom_resources;
 mod garbage;
 mod namespace_deletion;
 mod namespaces;
+mod node_lifecycle;
 mod pod_binder;
 mod role_aggregation;
 mod root_ca;
@@ -29,7 +30,7 @@ use coffer_types::Value;
 use coffer_types::meta::Meta as _;
 use coffer_types::time::Timestamp;
 
-pub use self::shell::{feed_policy, run};
+pub use self::shell::{feed_node_graph, feed_policy, run};
 pub use self::token_secrets::Filling;
 use crate::ports::{Change, Deletion, GroupResource, Propagation, ServedResource};
 use crate::tokens::jws::SigningKey;
@@ -56,6 +57,13 @@ pub enum Event {
         uid: String,
         /// UIDs of owners that do not exist.
         absent: Vec<String>,
+    },
+    /// Said by [`Action::Later`]: nothing was heard of a node since, unless it was heard again.
+    Silent {
+        /// Name of the node.
+        node: String,
+        /// How often it had been heard.
+        count: u64,
     },
 }
 
@@ -166,6 +174,8 @@ pub enum Edit {
     FillToken(Filling),
     /// Remove a Secret from a service account's `secrets`.
     ForgetSecret(String),
+    /// Give a node the taints of this key about readiness, and take those of others away; "" for none.
+    NodeTaints(&'static str),
     /// Set `status.acceptedNames` and merge conditions (written through `status`).
     AcceptNames(Value, Vec<Condition>),
 }
@@ -194,7 +204,8 @@ impl Edit {
             | Self::RemoveFinalizer(_)
             | Self::RemoveOwners(_)
             | Self::FillToken(_)
-            | Self::ForgetSecret(_) => "",
+            | Self::ForgetSecret(_)
+            | Self::NodeTaints(_) => "",
         }
     }
 
@@ -221,6 +232,9 @@ impl Edit {
             Self::FillToken(filling) => filling.apply(object),
             Self::ForgetSecret(name) => {
                 retain(object, &["secrets"], |reference| reference.str_at(&["name"]) != name);
+            }
+            Self::NodeTaints(key) => {
+                node_lifecycle::set_taints(object, key, &coffer_types::time::rfc3339(now));
             }
             Self::Conditions(conditions) => merge_conditions(object, conditions, now),
             Self::AcceptNames(names, conditions) => {
@@ -304,6 +318,7 @@ pub fn all(settings: &Settings) -> Result<Vec<Box<dyn Controller>>, String> {
         Box::new(namespace_deletion::NamespaceDeletion::default()),
         Box::new(garbage::GarbageCollector::default()),
         Box::new(custom_resources::Naming::default()),
+        Box::new(node_lifecycle::NodeLifecycle::default()),
     ];
     if let Some(key) = &settings.signing_key {
         all.push(Box::new(token_secrets::TokenSecrets::new(key.clone(), &settings.root_ca)));

@@ -99,7 +99,9 @@ impl Controller for NamespaceDeletion {
                 self.start()
             }
             Event::Emptied { namespace, report } => self.emptied(&namespace, &report),
-            Event::Resync | Event::Watching(_) | Event::OwnersChecked { .. } => self.start(),
+            Event::Resync | Event::Watching(_) | Event::OwnersChecked { .. } | Event::Silent { .. } => {
+                self.start()
+            }
         }
     }
 }

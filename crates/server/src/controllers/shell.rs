@@ -1,6 +1,7 @@
 //! The thin shell: watches, performs actions, and tries again after failures.
 
 use std::collections::{HashSet, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -8,13 +9,13 @@ use std::time::Duration;
 use coffer_types::meta::{Meta as _, split_api_version};
 use coffer_types::time::Clock;
 use coffer_types::{Status, Value};
-use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, FuturesUnordered, SelectAll};
+use futures::{FutureExt as _, StreamExt as _};
 
 use super::{Action, Controller, Edit, Event, Owner, Report, Target, core};
-use crate::authz::Rbac;
 use crate::authz::rbac::PolicyKind;
+use crate::authz::{NodeAuthorizer, Rbac};
 use crate::ports::{Change, GroupResource, Objects, ServedResource};
 
 /// How often everything is looked at again, newly served resources included, as upstream's collector does.
@@ -41,19 +42,26 @@ pub async fn run(controller: Box<dyn Controller>, objects: Arc<dyn Objects>, clo
     let mut watched: HashSet<GroupResource> = HashSet::new();
     let mut inputs: SelectAll<BoxStream<'static, Input>> = SelectAll::new();
     let mut resync = shell.clock.sleep(RESYNC);
+    // What the watches were chosen from; `None` when one of them is gone.
+    let mut chosen_from: Option<Arc<[ServedResource]>> = None;
     loop {
-        let wanted = shell.controller.watches(&shell.objects.served());
-        let added: Vec<GroupResource> =
-            wanted.into_iter().filter(|resource| watched.insert(resource.clone())).collect();
-        if !added.is_empty() {
-            inputs.extend(added.into_iter().map(|resource| watch(&*shell.objects, resource)));
-            shell.handle(Event::Watching(watched.iter().cloned().collect())).await;
+        let served = shell.objects.served();
+        if !chosen_from.as_ref().is_some_and(|chosen_from| Arc::ptr_eq(chosen_from, &served)) {
+            let wanted = shell.controller.watches(&served);
+            let added: Vec<GroupResource> =
+                wanted.into_iter().filter(|resource| watched.insert(resource.clone())).collect();
+            if !added.is_empty() {
+                inputs.extend(added.into_iter().map(|resource| watch(&*shell.objects, resource)));
+                shell.survive(Event::Watching(watched.iter().cloned().collect())).await;
+            }
+            chosen_from = Some(served);
         }
         let event = tokio::select! {
             Some(input) = inputs.next() => match input {
                 Input::Changed(resource, change) => Event::Changed(resource, change),
                 Input::Ended(resource) => {
                     watched.remove(&resource);
+                    chosen_from = None;
                     // All watches end when the server does: whoever ends this task must get a turn.
                     tokio::task::yield_now().await;
                     continue;
@@ -65,7 +73,7 @@ pub async fn run(controller: Box<dyn Controller>, objects: Arc<dyn Objects>, clo
                 Event::Resync
             }
         };
-        shell.handle(event).await;
+        shell.survive(event).await;
     }
 }
 
@@ -80,6 +88,15 @@ struct Shell {
 }
 
 impl Shell {
+    /// Handles an event; a panic on the way costs that event, and everything is looked at again.
+    async fn survive(&mut self, event: Event) {
+        let name = self.controller.name();
+        if AssertUnwindSafe(self.handle(event)).catch_unwind().await.is_err() {
+            tracing::error!(controller = name, "a controller panicked; it will look at everything again");
+            self.try_again();
+        }
+    }
+
     /// Performs what the controller makes of an event, answers included.
     async fn handle(&mut self, event: Event) {
         let name = self.controller.name();
@@ -111,12 +128,17 @@ impl Shell {
             }
         }
         if failed {
-            let after = FIRST_RETRY.saturating_mul(1 << self.failures.min(7)).min(LONGEST_RETRY);
-            self.failures = self.failures.saturating_add(1);
-            self.put_off(after, Event::Resync);
+            self.try_again();
         } else {
             self.failures = 0;
         }
+    }
+
+    /// Looks at everything again, later with each failure in a row.
+    fn try_again(&mut self) {
+        let after = FIRST_RETRY.saturating_mul(1 << self.failures.min(7)).min(LONGEST_RETRY);
+        self.failures = self.failures.saturating_add(1);
+        self.put_off(after, Event::Resync);
     }
 
     fn put_off(&self, after: Duration, event: Event) {
@@ -144,6 +166,14 @@ pub async fn feed_policy(rbac: Arc<Rbac>, objects: Arc<dyn Objects>, ready: Arc<
         if seen.len() == PolicyKind::ALL.len() {
             ready.store(true, Ordering::Release);
         }
+    }
+}
+
+/// Keeps what nodes may read up to date until the future is dropped.
+pub async fn feed_node_graph(node: Arc<NodeAuthorizer>, objects: Arc<dyn Objects>) {
+    let mut pods = objects.watch(&core("pods"));
+    while let Some(change) = pods.next().await {
+        node.apply(&change);
     }
 }
 
@@ -245,7 +275,7 @@ async fn apply_edit(
 async fn empty(objects: &dyn Objects, namespace: &str) -> Report {
     let mut report = Report::default();
     let mut served: Vec<ServedResource> =
-        objects.served().into_iter().filter(|resource| resource.namespaced).collect();
+        objects.served().iter().filter(|resource| resource.namespaced).cloned().collect();
     served.sort_by_key(|resource| resource.name != core("pods"));
     for resource in served {
         empty_resource(objects, &resource.name, namespace, &mut report).await;

@@ -1,7 +1,7 @@
 //! Each controller over its table, and the shell over stored objects in memory.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use coffer_types::Value;
 use coffer_types::meta::Meta as _;
@@ -14,7 +14,7 @@ const NOW: &str = "2026-01-02T03:04:05Z";
 
 /// `namespace/name` (or `name`) and `path=text` pairs; a path that ends in `[]` takes a list of one,
 /// one that ends in `:` a boolean.
-fn object(key: &str, pairs: &[(&str, &str)]) -> Value {
+pub(super) fn object(key: &str, pairs: &[(&str, &str)]) -> Value {
     let (namespace, name) = key.split_once('/').unwrap_or(("", key));
     let mut object = Value::object();
     object.set_meta_str("namespace", namespace);
@@ -33,15 +33,15 @@ fn object(key: &str, pairs: &[(&str, &str)]) -> Value {
     object
 }
 
-fn reset(resource: &str, objects: &[Value]) -> Event {
+pub(super) fn reset(resource: &str, objects: &[Value]) -> Event {
     Event::Changed(core(resource), Change::Reset(objects.to_vec()))
 }
 
-fn applied(resource: &str, object: &Value) -> Event {
+pub(super) fn applied(resource: &str, object: &Value) -> Event {
     Event::Changed(core(resource), Change::Applied(Box::new(object.clone())))
 }
 
-fn deleted(resource: &str, object: &Value) -> Event {
+pub(super) fn deleted(resource: &str, object: &Value) -> Event {
     Event::Changed(core(resource), Change::Deleted(Box::new(object.clone())))
 }
 
@@ -61,6 +61,7 @@ fn show(actions: &[Action]) -> Vec<String> {
                     Edit::RemoveOwners(uids) => format!("-owners {}", uids.join(",")),
                     Edit::Finalize => "finalize".to_owned(),
                     Edit::FillToken(_) => "fill".to_owned(),
+                    Edit::NodeTaints(key) => format!("taint {key}"),
                     Edit::ForgetSecret(name) => format!("-secret {name}"),
                     Edit::Conditions(conditions) | Edit::AcceptNames(_, conditions) => {
                         let shown = conditions.iter().map(|condition| {
@@ -85,7 +86,7 @@ fn show(actions: &[Action]) -> Vec<String> {
 }
 
 /// Events in order, each with the actions it must cause.
-fn check(controller: &mut dyn Controller, steps: Vec<(Event, Vec<&str>)>) {
+pub(super) fn check(controller: &mut dyn Controller, steps: Vec<(Event, Vec<&str>)>) {
     for (index, (event, expected)) in steps.into_iter().enumerate() {
         let label = format!("{} step {index}: {event:?}", controller.name());
         assert_eq!(show(&controller.step(event)), expected, "{label}");
@@ -775,6 +776,32 @@ async fn the_shell_asks_the_store_before_it_deletes() {
     }
 }
 
+/// What is served changes rarely and events come often: the one is not worked out for each of the other.
+#[tokio::test]
+async fn the_watches_are_chosen_once_for_what_is_served() {
+    struct Counting(Arc<AtomicUsize>, Arc<AtomicUsize>);
+    impl Controller for Counting {
+        fn name(&self) -> &'static str {
+            "test"
+        }
+        fn watches(&self, served: &[ServedResource]) -> Vec<GroupResource> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            served.iter().map(|served| served.name.clone()).collect()
+        }
+        fn step(&mut self, event: Event) -> Vec<Action> {
+            if matches!(event, Event::Changed(..)) {
+                self.1.fetch_add(1, Ordering::Relaxed);
+            }
+            Vec::new()
+        }
+    }
+    let kinds = [("secrets", "Secret"), ("configmaps", "ConfigMap"), ("pods", "Pod")];
+    let objects = MemoryObjects::serving(kinds.map(|(name, kind)| served(name, kind, true)).to_vec());
+    let (chosen, events) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    run_for_a_while(Box::new(Counting(chosen.clone(), events.clone())), Arc::new(objects)).await;
+    assert_eq!((chosen.load(Ordering::Relaxed), events.load(Ordering::Relaxed)), (1, kinds.len()));
+}
+
 #[tokio::test]
 async fn the_bootstrap_policy_is_stored_once() {
     let done = Arc::new(AtomicBool::new(false));
@@ -839,7 +866,7 @@ fn every_controller_is_started() {
     };
     let names: Vec<&str> =
         all(&settings).expect("controllers").iter().map(|controller| controller.name()).collect();
-    assert_eq!(names.len(), 10);
+    assert_eq!(names.len(), 11);
     let distinct: std::collections::BTreeSet<&&str> = names.iter().collect();
     assert_eq!(distinct.len(), names.len());
     assert_eq!(Propagation::default(), Propagation::Background);

@@ -152,7 +152,10 @@ impl Controller for TokenSecrets {
                 let gone = self.secrets.iter().filter(|secret| secret.uid() == uid);
                 gone.map(|secret| Action::Delete(Target::of(&core("secrets"), secret), None)).collect()
             }
-            Event::OwnersChecked { .. } | Event::Watching(_) | Event::Emptied { .. } => Vec::new(),
+            Event::OwnersChecked { .. }
+            | Event::Watching(_)
+            | Event::Emptied { .. }
+            | Event::Silent { .. } => Vec::new(),
         }
     }
 }

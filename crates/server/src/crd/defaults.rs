@@ -11,7 +11,8 @@ pub fn apply(object: &mut Value, schema: &Schema) {
     drop_nulls(object, schema);
 }
 
-fn fill(value: &mut Value, schema: &Schema) {
+/// Gives absent fields their defaults, and leaves every other `null` to validation.
+pub fn fill(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(members) => {
             for (name, property) in &schema.properties {

@@ -9,11 +9,11 @@
 //! (they are kept, and are another module's).
 
 pub mod columns;
-pub mod conditions;
 pub mod defaults;
 pub mod definition;
 mod formats;
 pub mod list_type;
+pub(crate) mod names;
 mod pattern;
 pub mod prune;
 pub mod resource;

@@ -4,7 +4,8 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::classic::without_empty;
-use crate::resources::{ResourceInfo, Served};
+use crate::resources::Served;
+use crate::resources::info::ResourceInfo;
 
 /// Content type of the document: clients look at its parameters.
 pub(super) const CONTENT_TYPE: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";

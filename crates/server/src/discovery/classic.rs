@@ -5,11 +5,12 @@ use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
 
-use crate::resources::{Group, ResourceInfo, Served};
+use crate::resources::info::ResourceInfo;
+use crate::resources::{Group, Served};
 
 /// `/api`.
 pub(super) fn versions(headers: &HeaderMap) -> Vec<u8> {
-    let address = super::host(headers);
+    let address = super::document::host(headers);
     // Written by hand, as are all documents here: the order of the members is upstream's.
     line(format!(
         r#"{{"kind":"APIVersions","versions":["v1"],"serverAddressByClientCIDRs":[{{"clientCIDR":"0.0.0.0/0","serverAddress":{}}}]}}"#,

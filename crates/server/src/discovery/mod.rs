@@ -2,17 +2,18 @@
 
 mod aggregated;
 mod classic;
-mod version;
+pub(crate) mod document;
+pub(crate) mod version;
 
 use coffer_types::Status;
-use http::header::{CACHE_CONTROL, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, VARY};
-use http::{HeaderMap, Method, Response, StatusCode};
+use http::header::{CACHE_CONTROL, HeaderValue, VARY};
+use http::{Method, Response, StatusCode};
 
-pub(crate) use self::version::GIT_VERSION;
-use crate::handlers::Call;
+use self::document::{etag, tagged};
+use crate::body::Body;
+use crate::handlers::call::Call;
 use crate::health::{self, Endpoint};
 use crate::resources::Served;
-use crate::serve::Body;
 use crate::{openapi, respond};
 
 /// Answers a request whose path is not one of a resource.
@@ -58,7 +59,7 @@ pub(crate) async fn dispatch(call: &mut Call) -> Result<Response<Body>, Status> 
         ["metrics"] => Ok(respond::raw(
             StatusCode::OK,
             coffer_runtime::metrics::CONTENT_TYPE,
-            call.server.metrics.registry.render(),
+            call.server.metrics.render().await,
         )),
         ["api"] | ["apis"] => groups(call, &served, parts[0] == "api"),
         ["api", version] => match served.of_version("", version).next() {
@@ -79,7 +80,7 @@ pub(crate) async fn dispatch(call: &mut Call) -> Result<Response<Body>, Status> 
             }
         }
         ["openapi", "v2"] => Ok(openapi::answer_version_2(call)),
-        ["openapi", "v3", rest @ ..] => openapi::answer(call, &served, &rest.join("/")),
+        ["openapi", "v3", rest @ ..] => openapi::answer(call, &served, &rest.join("/")).await,
         _ => Ok(respond::page_not_found()),
     }
 }
@@ -125,41 +126,6 @@ fn groups(call: &Call, served: &Served, core: bool) -> Result<Response<Body>, St
     }
 }
 
-/// `"HEX"` of SHA-512, upper case, as upstream tags its documents.
-pub(crate) fn etag(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA512, bytes);
-    digest.as_ref().iter().fold(String::with_capacity(128), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _infallible = write!(text, "{byte:02X}");
-        text
-    })
-}
-
-/// The document, or 304 when the client has it.
-pub(crate) fn tagged(call: &Call, hash: &str, bytes: Vec<u8>, content_type: &'static str) -> Response<Body> {
-    let quoted = format!("\"{hash}\"");
-    let has = call
-        .headers
-        .get_all(IF_NONE_MATCH)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .any(|tag| tag.trim().trim_start_matches("W/") == quoted);
-    let mut response = if has {
-        respond::raw(StatusCode::NOT_MODIFIED, content_type, "")
-    } else {
-        let mut parts = Response::new(());
-        parts.headers_mut().insert(http::header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-        respond::compressed(parts, bytes, &call.headers)
-    };
-    if let Ok(value) = HeaderValue::from_str(&quoted) {
-        response.headers_mut().insert(ETAG, value);
-    }
-    response
-}
-
 /// `GET /`: every path there is.
 fn index(call: &Call, served: &Served) -> Response<Body> {
     let mut paths = vec![
@@ -181,8 +147,11 @@ fn index(call: &Call, served: &Served) -> Response<Body> {
         paths.extend(group.versions.iter().map(|version| format!("/apis/{}/{version}", group.name)));
     }
     for check in &call.server.health_checks {
-        let endpoints: &[&str] =
-            if check.ready_only() { &["readyz"] } else { &["healthz", "livez", "readyz"] };
+        let endpoints: &[&str] = match (check.ready_only(), check.live()) {
+            (true, _) => &["readyz"],
+            (false, true) => &["healthz", "livez", "readyz"],
+            (false, false) => &["healthz", "readyz"],
+        };
         paths.extend(endpoints.iter().map(|endpoint| format!("/{endpoint}/{}", check.name())));
     }
     paths.extend(call.server.routes.iter().map(|route| route.path.to_owned()));
@@ -190,10 +159,4 @@ fn index(call: &Call, served: &Served) -> Response<Body> {
     paths.dedup();
     let document = serde_json::json!({ "paths": paths });
     respond::raw(StatusCode::OK, "application/json", respond::indent(document.to_string().as_bytes()))
-}
-
-/// `Host`, for what a client may be told about addresses.
-pub(crate) fn host(headers: &HeaderMap) -> String {
-    const AUTHORITY: HeaderName = http::header::HOST;
-    headers.get(AUTHORITY).and_then(|value| value.to_str().ok()).unwrap_or("localhost").to_owned()
 }

@@ -6,6 +6,9 @@ use crate::respond;
 /// their skew by it, so it is upstream's; coffer's own version is build metadata behind a `+`.
 pub(crate) const GIT_VERSION: &str = concat!("v1.37.2+coffer-", env!("CARGO_PKG_VERSION"));
 
+/// The release without its patches, as OpenAPI documents name it.
+pub(crate) const MINOR_VERSION: &str = "1.37";
+
 pub(super) fn document() -> Vec<u8> {
     let platform = format!("{}/{}", std::env::consts::OS, architecture());
     let document = format!(

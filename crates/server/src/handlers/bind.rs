@@ -6,14 +6,14 @@ use coffer_types::meta::Meta as _;
 use coffer_types::{Status, Value};
 use http::{Response, StatusCode};
 
-use super::Call;
+use super::call::Call;
 use super::options::{WriteOptions, WriteVerb};
 use super::write::Scope;
+use crate::body::Body;
 use crate::negotiate::{self, Offers};
 use crate::ports::Operation;
 use crate::resources::Resource;
 use crate::respond;
-use crate::serve::Body;
 use crate::wire::{self, Wire};
 
 pub(super) async fn handle(call: &mut Call, resource: &Resource) -> Result<Response<Body>, Status> {

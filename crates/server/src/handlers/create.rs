@@ -6,13 +6,14 @@ use coffer_types::validation::meta;
 use coffer_types::{Status, Value};
 use http::{Response, StatusCode};
 
+use super::answer::{accept_object, answer_object};
+use super::call::{Call, Output};
 use super::options::{WriteOptions, WriteVerb};
-use super::write::Scope;
-use super::{Call, Output, accept_object, answer_object};
+use super::write::{Scope, is_too_large};
+use crate::body::Body;
 use crate::negotiate;
 use crate::ports::Operation;
 use crate::resources::Resource;
-use crate::serve::Body;
 
 /// How often a generated name is tried before giving up.
 const GENERATE_ATTEMPTS: usize = 8;
@@ -50,6 +51,10 @@ pub(crate) async fn run(scope: &mut Scope<'_>, mut object: Value) -> Result<Outp
         match outcome {
             Err(status) if generated && status.reason == "AlreadyExists" && attempt < GENERATE_ATTEMPTS => {
                 attempt += 1;
+            }
+            Err(status) if scope.tracks_fields && is_too_large(&status) => {
+                scope.tracks_fields = false;
+                object.remove(&["metadata", "managedFields"]);
             }
             Err(mut status) if generated && status.reason == "AlreadyExists" => {
                 status.message.push_str(", the server was not able to generate a unique name for the object");

@@ -9,19 +9,24 @@ use coffer_types::time::{Timestamp, rfc3339};
 use coffer_types::{Status, Value};
 use http::{Response, StatusCode};
 
+use super::answer::{accept_object, answer_object};
+use super::call::{Call, Output};
+use super::finalizers;
 use super::options::{DeleteOptions, WriteOptions};
 use super::write::Scope;
-use super::{Call, Output, accept_object, answer_object, finalizers};
-use crate::negotiate::{self, Offers, Shape};
-use crate::ports::Operation;
+use crate::body::Body;
+use crate::negotiate::{self, Accepted, Offers, Shape};
+use crate::ports::{Decision, Operation};
 use crate::resources::Resource;
 use crate::respond;
-use crate::serve::Body;
 use crate::wire;
 
 pub(super) async fn handle(call: &mut Call, resource: &Resource) -> Result<Response<Body>, Status> {
     let mut accepted = accept_object(call, &resource.info)?;
     let options = read_options(call).await?;
+    if options.ignore_read_error {
+        return unread(call, resource, accepted, &options).await;
+    }
     let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     let mut scope = Scope::of_call(call, resource, write);
     let outcome = run(&mut scope, &options).await;
@@ -42,6 +47,53 @@ pub(super) async fn handle(call: &mut Call, resource: &Resource) -> Result<Respo
         return Ok(respond::encoded(code, &accepted, bytes, &call.headers, &call.query));
     }
     answer_object(call, resource, &accepted, code, &deleted.output)
+}
+
+/// Verb that deleting what cannot be read needs beside `delete`.
+const UNREAD_VERB: &str = "unsafe-delete-ignore-read-errors";
+
+/// Deletes an object that cannot be read. Nobody can know its finalizers or what admission would say
+/// of it, so neither is asked; the store refuses when it can be read after all.
+async fn unread(
+    call: &Call,
+    resource: &Resource,
+    mut accepted: Accepted,
+    options: &DeleteOptions,
+) -> Result<Response<Body>, Status> {
+    let mut attributes = call.attributes.clone();
+    UNREAD_VERB.clone_into(&mut attributes.verb);
+    let (group, name) = (&resource.info.group, &call.info.name);
+    let forbidden = |why: String| Status::forbidden(group, &resource.info.plural, name, why);
+    match call.server.authorizer.authorize(&attributes).await {
+        (Decision::Allow(_), _) => {}
+        (_, Some(error)) => {
+            return Err(forbidden(format!("error while checking permission for \"{UNREAD_VERB}\", {error}")));
+        }
+        (Decision::Deny(reason) | Decision::NoOpinion(reason), None) => {
+            return Err(forbidden(format!("not permitted to do \"{UNREAD_VERB}\", reason: {reason}")));
+        }
+    }
+    let namespace = call.storage_namespace(resource);
+    resource.registry()?.delete_unreadable(&namespace, name, options.dry_run).await?;
+    if !options.dry_run {
+        tracing::warn!(
+            user = attributes.user.name,
+            group,
+            resource = resource.info.plural,
+            namespace,
+            name,
+            "an object that cannot be read was deleted unread"
+        );
+    }
+    let mut status = Value::from([("kind", "Status"), ("apiVersion", "v1")]);
+    status.set(&["metadata"], Value::object());
+    status.set(&["status"], "Success");
+    status.set_str(&["details", "name"], name);
+    status.set_str(&["details", "kind"], &resource.info.kind);
+    status.set(&["code"], 200);
+    accepted.shape = Shape::Object;
+    let bytes = wire::encode_status(&status, accepted.media);
+    Ok(respond::encoded(StatusCode::OK, &accepted, bytes, &call.headers, &call.query))
 }
 
 /// Options from the body, or from the query when there is no body.
@@ -79,15 +131,6 @@ pub(crate) struct Deleted {
 pub(crate) async fn run(scope: &mut Scope<'_>, options: &DeleteOptions) -> Result<Deleted, Status> {
     let resource = scope.resource;
     let registry = resource.registry()?;
-    if options.ignore_read_error {
-        registry.delete_unreadable(&scope.namespace, &scope.name).await?;
-        return Ok(Deleted {
-            output: Output::Value(Value::object()),
-            gone: true,
-            name: scope.name.clone(),
-            uid: String::new(),
-        });
-    }
     let stored = registry.get(&scope.namespace, &scope.name, ReadAt::Latest).await?;
     let object = registry.decode(&stored)?;
     check_preconditions(scope, options, &object, &stored.revision.to_string())?;

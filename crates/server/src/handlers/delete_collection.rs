@@ -4,12 +4,14 @@ use coffer_store::registry::ListRequest;
 use coffer_types::Status;
 use http::Response;
 
+use super::answer::accept_list;
+use super::call::Call;
 use super::options::{ListOptions, WriteOptions};
 use super::selection::Selection;
 use super::write::Scope;
-use super::{Call, accept_list, delete, list};
+use super::{delete, list};
+use crate::body::Body;
 use crate::resources::Resource;
-use crate::serve::Body;
 
 /// Objects that are listed at one time.
 const PAGE: usize = 10_000;
@@ -17,7 +19,7 @@ const PAGE: usize = 10_000;
 pub(super) async fn handle(call: &mut Call, resource: &Resource) -> Result<Response<Body>, Status> {
     let accepted = accept_list(call, &resource.info)?;
     let options = ListOptions::parse(&call.query, false)?;
-    let deletion = delete::read_options(call).await?;
+    let deletion = delete::read_options(call).await?.for_collection()?;
     let registry = resource.registry()?;
     let selection = Selection::parse(&options, resource)?;
     let name = selection.name();

@@ -3,9 +3,11 @@
 use coffer_types::Status;
 use http::{Response, StatusCode};
 
-use super::{Call, Output, accept_object, answer_object, options};
+use super::answer::{accept_object, answer_object};
+use super::call::{Call, Output};
+use super::options;
+use crate::body::Body;
 use crate::resources::Resource;
-use crate::serve::Body;
 
 pub(super) async fn handle(call: &Call, resource: &Resource) -> Result<Response<Body>, Status> {
     let accepted = accept_object(call, &resource.info)?;

@@ -4,13 +4,15 @@ use coffer_store::registry::{List, ListRequest};
 use coffer_types::Status;
 use http::{Response, StatusCode};
 
+use super::answer::accept_list;
+use super::call::Call;
 use super::options::ListOptions;
 use super::selection::Selection;
-use super::{Call, accept_list, table};
+use super::table;
+use crate::body::Body;
 use crate::negotiate::{Accepted, Shape};
 use crate::resources::Resource;
 use crate::respond;
-use crate::serve::Body;
 
 pub(super) async fn handle(call: &mut Call, resource: &Resource) -> Result<Response<Body>, Status> {
     let accepted = accept_list(call, &resource.info)?;

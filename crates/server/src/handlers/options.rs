@@ -114,6 +114,8 @@ pub(crate) struct DeleteOptions {
     pub(crate) propagation_policy: Option<String>,
     pub(crate) dry_run: bool,
     pub(crate) ignore_read_error: bool,
+    /// Whether `preconditions` was there at all.
+    pub(crate) has_preconditions: bool,
 }
 
 impl DeleteOptions {
@@ -127,9 +129,8 @@ impl DeleteOptions {
             orphan_dependents: query.flag("orphanDependents"),
             propagation_policy: query.first("propagationPolicy").map(str::to_owned),
             dry_run: dry_run(query.all("dryRun"), &mut errors),
-            ignore_read_error: query
-                .flag("ignoreStoreReadErrorWithClusterBreakingPotential")
-                .unwrap_or(false),
+            ignore_read_error: query.flag(IGNORE_READ_ERROR).unwrap_or(false),
+            has_preconditions: false,
         };
         options.check(errors)
     }
@@ -146,10 +147,8 @@ impl DeleteOptions {
             orphan_dependents: body.get("orphanDependents").and_then(Value::as_bool),
             propagation_policy: text(&["propagationPolicy"]),
             dry_run: dry_run(dry_run_values.iter().filter_map(Value::as_str), &mut errors),
-            ignore_read_error: body
-                .get("ignoreStoreReadErrorWithClusterBreakingPotential")
-                .and_then(Value::as_bool)
-                .unwrap_or(false),
+            ignore_read_error: body.get(IGNORE_READ_ERROR).and_then(Value::as_bool).unwrap_or(false),
+            has_preconditions: body.get("preconditions").is_some_and(|found| !found.is_null()),
         };
         options.check(errors)
     }
@@ -165,10 +164,37 @@ impl DeleteOptions {
                 errors.insert(0, FieldError::not_supported(&path, policy, &supported));
             }
         }
+        if self.ignore_read_error {
+            let others = [
+                (self.propagation_policy.is_some(), "propagationPolicy"),
+                (self.orphan_dependents.is_some(), "orphanDependents"),
+                (self.grace_period_seconds.is_some(), "gracePeriodSeconds"),
+                (self.has_preconditions, "preconditions"),
+            ];
+            for (_, other) in others.iter().filter(|(set, _)| *set) {
+                errors.push(Self::unread(&format!("cannot be set together with .{other}")));
+            }
+        }
         refuse("DeleteOptions", &errors)?;
         Ok(self)
     }
+
+    /// What a collection is deleted with: never unread.
+    pub(crate) fn for_collection(self) -> Result<Self, Status> {
+        if self.ignore_read_error {
+            let text = "is not allowed with DELETECOLLECTION, try again after removing the option";
+            refuse("DeleteOptions", &FieldErrors::from([Self::unread(text)]))?;
+        }
+        Ok(self)
+    }
+
+    fn unread(text: &str) -> FieldError {
+        FieldError::invalid(&Path::new(IGNORE_READ_ERROR), true, text)
+    }
 }
+
+/// The option that deletes what cannot be read.
+pub(crate) const IGNORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
 /// Options of get, list and watch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

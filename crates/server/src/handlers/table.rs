@@ -5,7 +5,7 @@ use coffer_types::meta::Meta as _;
 use coffer_types::time::Timestamp;
 use coffer_types::{Status, Value};
 
-use super::{Call, Output};
+use super::call::{Call, Output};
 use crate::negotiate::{Media, MetaVersion};
 use crate::query::Query;
 use crate::resources::Resource;

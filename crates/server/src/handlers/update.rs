@@ -9,14 +9,16 @@ use coffer_types::validation::meta;
 use coffer_types::{Status, Value};
 use http::{Response, StatusCode};
 
+use super::answer::{accept_object, answer_object};
+use super::call::{Call, Output};
+use super::create;
 use super::options::{WriteOptions, WriteVerb, parse_unsigned};
-use super::patch::Patch;
-use super::write::Scope;
-use super::{Call, Output, accept_object, answer_object, create};
+use super::patching::{Kind, Patch};
+use super::write::{Scope, is_too_large};
+use crate::body::Body;
 use crate::negotiate;
 use crate::ports::{Decision, Operation};
 use crate::resources::Resource;
-use crate::serve::Body;
 
 /// Upstream's words for a lost race.
 pub(super) const MODIFIED: &str =
@@ -69,6 +71,12 @@ pub(crate) enum Change {
     Patch(Patch),
 }
 
+impl Change {
+    fn is_apply(&self) -> bool {
+        matches!(self, Self::Patch(Patch { kind: Kind::Apply, .. }))
+    }
+}
+
 /// How a write ended.
 pub(crate) struct Done {
     pub(crate) output: Output,
@@ -77,6 +85,16 @@ pub(crate) struct Done {
 
 /// Updates, creating a missing object when `create` says so.
 pub(crate) async fn run(scope: &mut Scope<'_>, change: &Change, create: bool) -> Result<Done, Status> {
+    match attempt(scope, change, create).await {
+        Err(status) if scope.tracks_fields && !change.is_apply() && is_too_large(&status) => {
+            scope.tracks_fields = false;
+            attempt(scope, change, create).await
+        }
+        outcome => outcome,
+    }
+}
+
+async fn attempt(scope: &mut Scope<'_>, change: &Change, create: bool) -> Result<Done, Status> {
     let preconditions = match change {
         Change::Replace(object) if !object.uid().is_empty() => {
             Preconditions { uid: Some(object.uid().to_owned()), ..Preconditions::default() }
@@ -150,7 +168,10 @@ impl Updater for Step<'_, '_> {
     async fn update(&mut self, current: Current) -> Result<Value, Status> {
         match current.object {
             None => self.create().await,
-            Some(old) => self.change(old, current.revision).await,
+            Some(old) => {
+                let old = self.scope.resource.wire.served(old);
+                self.change(old, current.revision).await
+            }
         }
     }
 }
@@ -182,14 +203,15 @@ impl Step<'_, '_> {
         {
             return Err(crate::authz::forbidden(&attributes, &reason));
         }
-        if !object.resource_version().is_empty() && object.resource_version() != "0" {
+        let replaces = matches!(self.change, Change::Replace(_));
+        if replaces && !object.resource_version().is_empty() && object.resource_version() != "0" {
             return Err(Status::not_found(&info.group, &info.plural, &scope.name));
         }
         object.set_meta_str("resourceVersion", "");
         meta::wipe_system_fields(&mut object);
         scope.fill_system_fields(&mut object)?;
         scope.merge_owners(&mut object, false);
-        if matches!(self.change, Change::Replace(_)) {
+        if replaces {
             scope.record_manager(None, &mut object);
         }
         scope.mutate(Operation::Create, None, Some(&mut object)).await?;
@@ -208,7 +230,7 @@ impl Step<'_, '_> {
         check_version(scope, self.change, &mut new, revision)?;
         meta::take_over(&mut new, &old);
         scope.merge_owners(&mut new, false);
-        if !matches!(self.change, Change::Patch(Patch { kind: super::patch::Kind::Apply, .. })) {
+        if !self.change.is_apply() {
             scope.record_manager(Some(&old), &mut new);
         }
         scope.mutate(Operation::Update, Some(&old), Some(&mut new)).await?;

@@ -15,12 +15,13 @@ use http_body::Frame;
 use http_body_util::BodyExt as _;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
+use super::call::Call;
 use super::options::{ListOptions, revision};
 use super::selection::Selection;
-use super::{Call, table};
+use super::table;
+use crate::body::Body;
 use crate::negotiate::{self, Accepted, Media, MetaVersion, Offers, Shape};
 use crate::resources::Resource;
-use crate::serve::Body;
 use crate::serve::body::BoxError;
 use crate::wire;
 

@@ -5,12 +5,12 @@ use coffer_types::validation::field::{FieldErrors, to_status};
 use coffer_types::validation::meta;
 use coffer_types::{Status, Value, random};
 
+use super::call::{Call, Output};
 use super::options::{FieldValidation, WriteOptions};
-use super::{Call, Output};
-use crate::api::Server;
 use crate::ports::{Admission, Attributes, Operation};
 use crate::resources::Resource;
-use crate::wire::{Decoded, Writer, record_update};
+use crate::state::Server;
+use crate::wire::{Decoded, Writer};
 
 /// Characters of a generated name's suffix, upstream's alphabet.
 const SUFFIX_ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -36,6 +36,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) options: WriteOptions,
     /// Who is recorded in managedFields.
     pub(crate) manager: String,
+    /// Whether managedFields are kept at all: an object that is too large for the store goes without.
+    pub(crate) tracks_fields: bool,
     /// Whether admission is asked; the server's own writes are always allowed.
     pub(crate) admission: bool,
     pub(crate) warnings: Vec<String>,
@@ -52,6 +54,7 @@ impl<'a> Scope<'a> {
             name: call.info.name.clone(),
             subresource: call.info.subresource.clone(),
             manager: call.manager(&options),
+            tracks_fields: true,
             options,
             admission: true,
             warnings: Vec::new(),
@@ -158,14 +161,23 @@ impl<'a> Scope<'a> {
 
     /// Records who wrote which fields, from `old` to `object`.
     pub(crate) fn record_manager(&self, old: Option<&Value>, object: &mut Value) {
-        let writer = Writer {
+        if !self.tracks_fields {
+            object.remove(&["metadata", "managedFields"]);
+            return;
+        }
+        let api_version = self.resource.info.api_version();
+        self.writer(&api_version).record(&self.resource.wire, old, object);
+    }
+
+    /// Who writes.
+    pub(super) fn writer<'w>(&'w self, api_version: &'w str) -> Writer<'w> {
+        Writer {
             manager: &self.manager,
-            api_version: &self.resource.info.api_version(),
+            api_version,
             subresource: &self.subresource,
             reset: self.resource.strategy.reset_fields(&self.subresource),
             now: self.server.clock.now(),
-        };
-        record_update(&self.resource.wire, old, object, &writer);
+        }
     }
 
     /// Owner references that name one owner twice are merged with a warning.
@@ -206,6 +218,12 @@ impl<'a> Scope<'a> {
         let info = &self.resource.info;
         if errors.is_empty() { Ok(()) } else { Err(to_status(&info.group, &info.kind, name, errors)) }
     }
+}
+
+/// Whether a write failed because the store takes no object that large. Upstream tries once more without
+/// managed fields, which can be large, unless they are what the write is about.
+pub(super) fn is_too_large(status: &Status) -> bool {
+    status.code == 500 && status.message == "etcdserver: request is too large"
 }
 
 /// The object that a write answers with, decoded.

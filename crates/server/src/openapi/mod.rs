@@ -1,49 +1,58 @@
-//! OpenAPI, as much as kubectl needs: in v3 the patch operation of each kind with its parameters.
+//! OpenAPI v3: for each group and version a document of its operations and the schemas of its kinds.
 //!
-//! No schemas: kubectl then leaves validation to the server and uses the types it was built with.
 //! The document of v2 is empty. kubectl asks for it about lists and about kinds that are not there,
 //! and goes on when it says nothing of them.
 
+mod custom;
+mod paths;
+mod schemas;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use coffer_store::registry::ReadAt;
 use coffer_types::Status;
 use http::header::{ACCEPT, CACHE_CONTROL, EXPIRES, HeaderValue, LOCATION};
 use http::{Response, StatusCode};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::discovery::{etag, tagged};
-use crate::handlers::Call;
-use crate::resources::{Resource, Served};
+use crate::body::Body;
+use crate::discovery::document::{etag, tagged};
+use crate::discovery::version::{GIT_VERSION, MINOR_VERSION};
+use crate::handlers::call::Call;
+use crate::negotiate::Offers;
+use crate::ports::GroupResource;
+use crate::resources::Served;
 use crate::respond;
-use crate::serve::Body;
 
 /// Answers `/openapi/v3` and below.
-pub(crate) fn answer(call: &Call, served: &Served, path: &str) -> Result<Response<Body>, Status> {
+pub(crate) async fn answer(call: &Call, served: &Served, path: &str) -> Result<Response<Body>, Status> {
+    let hashes = served.openapi.get_or_init(|| hashes(served));
     if path.is_empty() {
-        let paths: serde_json::Map<String, Value> = group_versions(served)
-            .into_iter()
-            .map(|(path, group, version)| {
-                let hash = etag(&document(served, &group, &version));
-                let url = format!("/openapi/v3/{path}?hash={hash}");
-                (path, json!({ "serverRelativeURL": url }))
+        let paths: Map<String, Value> = hashes
+            .iter()
+            .map(|(path, hash)| {
+                (path.clone(), json!({ "serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}") }))
             })
             .collect();
         let bytes = json!({ "paths": paths }).to_string().into_bytes();
         return Ok(tagged(call, &etag(&bytes), bytes, "application/json"));
     }
-    let Some((_, group, version)) = group_versions(served).into_iter().find(|(known, _, _)| known == path)
+    let (Some(hash), Some((_, group, version))) =
+        (hashes.get(path), group_versions(served).into_iter().find(|(known, _, _)| known == path))
     else {
         return Ok(respond::page_not_found());
     };
-    let bytes = document(served, &group, &version);
-    let hash = etag(&bytes);
     let wanted = call.query.text("hash");
-    if !wanted.is_empty() && wanted != hash {
+    if !wanted.is_empty() && wanted != *hash {
         let mut response = respond::raw(StatusCode::MOVED_PERMANENTLY, "application/json", "");
         if let Ok(location) = HeaderValue::from_str(&format!("/openapi/v3/{path}?hash={hash}")) {
             response.headers_mut().insert(LOCATION, location);
         }
         return Ok(response);
     }
-    let mut response = tagged(call, &hash, bytes, "application/json");
+    let definitions = definitions(served, &group).await?;
+    let bytes = document(served, &group, &version, &definitions);
+    let mut response = tagged(call, hash, bytes, "application/json");
     if !wanted.is_empty() {
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
         let year = std::time::Duration::from_secs(365 * 24 * 3600);
@@ -55,6 +64,56 @@ pub(crate) fn answer(call: &Call, served: &Served, path: &str) -> Result<Respons
         }
     }
     Ok(response)
+}
+
+/// Documents of built-in kinds by their content; those of custom resources by the versions of their
+/// definitions, which are all that changes them and are not read for it.
+fn hashes(served: &Served) -> BTreeMap<String, String> {
+    let hash = |(path, group, version): (String, String, String)| {
+        let hash = if served.is_custom_group(&group) {
+            let definitions: Vec<String> = served
+                .of_version(&group, &version)
+                .map(|resource| format!("{}@{}", resource.info.plural, resource.definition_version))
+                .collect();
+            etag(
+                format!("{GIT_VERSION} {} {path} {}", env!("CARGO_PKG_VERSION"), definitions.join(" "))
+                    .as_bytes(),
+            )
+        } else {
+            etag(&document(served, &group, &version, &Definitions::new()))
+        };
+        (path, hash)
+    };
+    group_versions(served).into_iter().map(hash).collect()
+}
+
+/// Definitions by their names.
+type Definitions = BTreeMap<String, coffer_types::Value>;
+
+/// The definitions of a group's custom resources.
+async fn definitions(served: &Served, group: &str) -> Result<Definitions, Status> {
+    let mut found = Definitions::new();
+    let definitions =
+        served.preferred(&GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions"));
+    if let Some(definitions) = definitions.filter(|_| served.is_custom_group(group)) {
+        let plurals: BTreeSet<&str> = served
+            .all()
+            .filter(|resource| resource.info.group == group)
+            .map(|resource| resource.info.plural.as_str())
+            .collect();
+        for plural in plurals {
+            let name = format!("{plural}.{group}");
+            match definitions.registry()?.get("", &name, ReadAt::Any).await {
+                Ok(stored) => {
+                    found.insert(name, definitions.wire.read(&stored)?);
+                }
+                // It went meanwhile.
+                Err(status) if status.code == 404 => {}
+                Err(status) => return Err(status),
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Media type of `/openapi/v2` as protobuf; the older spelling is taken too.
@@ -73,7 +132,7 @@ pub(crate) fn answer_version_2(call: &Call) -> Response<Body> {
     } else {
         let document = json!({
             "swagger": "2.0",
-            "info": { "title": "Kubernetes", "version": crate::discovery::GIT_VERSION },
+            "info": { "title": "Kubernetes", "version": GIT_VERSION },
             "paths": {},
         });
         (document.to_string().into_bytes(), "application/json")
@@ -88,7 +147,7 @@ fn version_2_protobuf() -> Vec<u8> {
         let length = u8::try_from(content.len()).unwrap_or(u8::MAX) & 0x7f;
         [&[number << 3 | 2, length], content].concat()
     };
-    let info = [field(1, b"Kubernetes"), field(2, crate::discovery::GIT_VERSION.as_bytes())].concat();
+    let info = [field(1, b"Kubernetes"), field(2, GIT_VERSION.as_bytes())].concat();
     [field(1, b"2.0"), field(2, &info), field(8, b"")].concat()
 }
 
@@ -108,72 +167,34 @@ fn group_versions(served: &Served) -> Vec<(String, String, String)> {
     all
 }
 
-fn document(served: &Served, group: &str, version: &str) -> Vec<u8> {
-    let mut paths = serde_json::Map::new();
+fn document(served: &Served, group: &str, version: &str, definitions: &Definitions) -> Vec<u8> {
+    let (mut paths, mut components) = (Map::new(), schemas::Components::new());
     for resource in served.of_version(group, version) {
-        let root =
-            if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
-        let plural = &resource.info.plural;
-        let collection = if resource.info.namespaced {
-            format!("{root}/namespaces/{{namespace}}/{plural}")
+        let info = &resource.info;
+        let names = if info.behaviour.offers == Offers::Custom {
+            custom::add(info, definitions.get(&format!("{}.{}", info.plural, info.group)), &mut components)
         } else {
-            format!("{root}/{plural}")
+            let mut name = |kind: &str| {
+                schemas::add_kind(&info.group, &info.version, kind, &mut components).unwrap_or_default()
+            };
+            (
+                name(&info.kind),
+                if info.verbs.contains(&"list") { name(&info.list_kind) } else { String::new() },
+            )
         };
-        let verbs = &resource.info.verbs;
-        let mut of_collection = serde_json::Map::new();
-        let mut of_object = serde_json::Map::new();
-        for (method, verb, on_object) in [
-            ("get", "list", false),
-            ("post", "create", false),
-            ("delete", "deletecollection", false),
-            ("get", "get", true),
-            ("put", "update", true),
-            ("patch", "patch", true),
-            ("delete", "delete", true),
-        ] {
-            if verbs.contains(&verb) {
-                let target = if on_object { &mut of_object } else { &mut of_collection };
-                target.insert(method.to_owned(), operation(resource, verb));
-            }
-        }
-        if !of_collection.is_empty() {
-            paths.insert(collection.clone(), Value::Object(of_collection));
-        }
-        if !of_object.is_empty() {
-            paths.insert(format!("{collection}/{{name}}"), Value::Object(of_object));
-        }
+        paths::add(resource, names, &mut components, &mut paths);
     }
+    schemas::name_for(group, version, &mut components);
     let document = json!({
         "openapi": "3.0.0",
-        "info": { "title": "Kubernetes", "version": crate::discovery::GIT_VERSION },
+        "info": { "title": "Kubernetes", "version": MINOR_VERSION },
         "paths": paths,
-        "components": { "schemas": {} },
+        "components": {
+            "schemas": components,
+            "securitySchemes": {
+                "BearerToken": { "type": "apiKey", "in": "header", "name": "authorization", "description": "Bearer token" },
+            },
+        },
     });
     document.to_string().into_bytes()
-}
-
-fn operation(resource: &Resource, verb: &str) -> Value {
-    let info = &resource.info;
-    let action = match verb {
-        "create" => "post",
-        "update" => "put",
-        other => other,
-    };
-    let parameters: Vec<Value> = match verb {
-        "create" | "update" => vec!["dryRun", "fieldManager", "fieldValidation"],
-        "patch" => vec!["dryRun", "fieldManager", "fieldValidation", "force"],
-        "delete" | "deletecollection" => vec!["dryRun", "gracePeriodSeconds", "propagationPolicy"],
-        "list" => vec!["labelSelector", "fieldSelector", "limit", "continue", "resourceVersion", "watch"],
-        _ => Vec::new(),
-    }
-    .into_iter()
-    .map(|name| json!({ "name": name, "in": "query", "schema": { "type": "string", "uniqueItems": true } }))
-    .collect();
-    json!({
-        "operationId": format!("{verb}{}{}", info.version, info.kind),
-        "parameters": parameters,
-        "responses": { "200": { "description": "OK" } },
-        "x-kubernetes-action": action,
-        "x-kubernetes-group-version-kind": { "group": info.group, "version": info.version, "kind": info.kind },
-    })
 }

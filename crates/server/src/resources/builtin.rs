@@ -3,7 +3,7 @@
 //! Names, short names, categories and verbs are upstream's; what coffer does not
 //! serve (`pods/exec`, `nodes/proxy`, …) is not listed.
 
-use super::{ALL_VERBS, Behaviour, ResourceInfo, SubresourceInfo};
+use super::info::{ALL_VERBS, Behaviour, ResourceInfo, SubresourceInfo};
 use crate::negotiate::Offers;
 
 /// One row.

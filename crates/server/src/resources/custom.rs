@@ -15,17 +15,19 @@ use coffer_types::validation::field::FieldErrors;
 use coffer_types::validation::meta::{self, MetaRules};
 use futures::StreamExt as _;
 
+use super::info::{Behaviour, ResourceInfo, SubresourceInfo};
 use super::objects::StoredObjects;
 use super::printer::Printer;
 use super::strategy::Strategy;
-use super::{Behaviour, CustomGroup, Resource, ResourceInfo, SubresourceInfo};
-use crate::api::Server;
+use super::{CustomGroup, Resource};
 use crate::controllers::custom_resources::FINALIZER;
 use crate::crd::columns::Columns;
+use crate::crd::names::is_established;
 use crate::crd::schema::Schema;
-use crate::crd::{conditions, definition, resource};
+use crate::crd::{definition, resource};
 use crate::negotiate::Offers;
 use crate::ports::{Change, GroupResource, Objects as _};
+use crate::state::Server;
 use crate::wire::{CustomWire, StorageCodec, Wire};
 
 /// Verbs of a custom resource, in upstream's order.
@@ -85,7 +87,7 @@ impl CustomResources {
     fn publish(&mut self) {
         let mut served = BTreeMap::new();
         for (name, definition) in &self.definitions {
-            if !conditions::is_established(definition) {
+            if !is_established(definition) {
                 continue;
             }
             let unchanged = self
@@ -148,12 +150,20 @@ impl CustomResources {
             .find(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
             .map(|version| version.str_at(&["name"]).to_owned())
             .ok_or("no version is stored")?;
+        let schemas: BTreeMap<String, Option<Value>> = versions
+            .iter()
+            .map(|version| {
+                let api_version = coffer_types::meta::api_version(&group, version.str_at(&["name"]));
+                (api_version, version.at(&["schema", "openAPIV3Schema"]).cloned())
+            })
+            .collect();
+        let schemas = Arc::new(schemas);
         let wire = |version: &Value| CustomWire {
             group: group.clone(),
             version: version.str_at(&["name"]).to_owned(),
             kind: kind.clone(),
             storage_version: storage_version.clone(),
-            open_api: version.at(&["schema", "openAPIV3Schema"]).cloned(),
+            versions: Arc::clone(&schemas),
             schema: version.at(&["schema", "openAPIV3Schema"]).map(|schema| Arc::new(Schema::parse(schema))),
             selectable: selectable(version),
         };
@@ -320,7 +330,7 @@ impl Strategy for DefinitionStrategy {
 
     fn prepare_deletion(&self, object: &mut Value) {
         let held = object.finalizers().contains(&FINALIZER);
-        if conditions::is_established(object) && object.deletion_timestamp().is_none() && !held {
+        if is_established(object) && object.deletion_timestamp().is_none() && !held {
             let mut finalizers: Vec<Value> = object.finalizers().into_iter().map(Value::from).collect();
             finalizers.push(FINALIZER.into());
             object.set(&["metadata", "finalizers"], finalizers);
@@ -376,7 +386,7 @@ impl Strategy for CustomStrategy {
     fn reset_fields(&self, subresource: &str) -> &'static [&'static [&'static str]] {
         match (self.has_status, subresource) {
             (true, "") => &[&["status"]],
-            (true, _) => &[&["spec"]],
+            (true, _) => &[&["metadata"], &["spec"]],
             (false, _) => &[],
         }
     }

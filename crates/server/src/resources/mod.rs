@@ -1,113 +1,26 @@
 //! What is served: one entry per resource, with its store and its rules.
 
-mod builtin;
+pub(crate) mod builtin;
 pub(crate) mod custom;
+pub(crate) mod info;
 pub(crate) mod objects;
 pub(crate) mod printer;
 pub(crate) mod strategy;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use coffer_store::registry::Registry;
 use parking_lot::Mutex;
 
-pub(crate) use self::builtin::{BUILT_IN, Built, groups_in_order};
+use self::builtin::groups_in_order;
+use self::info::ResourceInfo;
 use self::printer::Printer;
 use self::strategy::Strategy;
 use crate::negotiate::Offers;
-use crate::ports::{CreateOnly, GroupResource};
+use crate::ports::{CreateOnly, GroupResource, ServedResource};
 use crate::wire::Wire;
-
-/// Verbs of a stored built-in resource, alphabetical as upstream lists them.
-pub(crate) const ALL_VERBS: &[&str] =
-    &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-
-/// What discovery says of a resource, and how it behaves.
-#[derive(Debug, Clone)]
-pub(crate) struct ResourceInfo {
-    /// API group; "" is core.
-    pub(crate) group: String,
-    /// Version that is served.
-    pub(crate) version: String,
-    /// Kind of one object.
-    pub(crate) kind: String,
-    /// Kind of a list.
-    pub(crate) list_kind: String,
-    /// Plural, the name in paths.
-    pub(crate) plural: String,
-    /// Singular.
-    pub(crate) singular: String,
-    /// Short names.
-    pub(crate) short_names: Vec<String>,
-    /// Categories.
-    pub(crate) categories: Vec<String>,
-    /// Whether objects live in namespaces.
-    pub(crate) namespaced: bool,
-    /// Verbs.
-    pub(crate) verbs: Vec<&'static str>,
-    /// Subresources.
-    pub(crate) subresources: Vec<SubresourceInfo>,
-    /// `group/version/kind` that is stored, for `storageVersionHash`; "" when nothing is.
-    pub(crate) storage_version: String,
-    /// Details of behaviour.
-    pub(crate) behaviour: Behaviour,
-}
-
-/// How a resource differs from the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Behaviour {
-    /// PUT creates a missing object.
-    pub(crate) create_on_update: bool,
-    /// PUT without a `resourceVersion` overwrites.
-    pub(crate) unconditional_update: bool,
-    /// DELETE answers with the object instead of a Status.
-    pub(crate) returns_deleted: bool,
-    /// Go's type, as upstream prints it in negotiation errors.
-    pub(crate) go_type: &'static str,
-    /// What can be answered.
-    pub(crate) offers: Offers,
-    /// Seconds after which stored objects end; 0 for never.
-    pub(crate) ttl_seconds: u64,
-}
-
-/// A subresource as discovery lists it.
-#[derive(Debug, Clone)]
-pub(crate) struct SubresourceInfo {
-    /// Name, such as `status`.
-    pub(crate) name: String,
-    /// Group of the body, when it is not the resource's.
-    pub(crate) group: String,
-    /// Version of the body, when it is not the resource's.
-    pub(crate) version: String,
-    /// Kind of the body.
-    pub(crate) kind: String,
-    /// Verbs.
-    pub(crate) verbs: Vec<&'static str>,
-}
-
-impl ResourceInfo {
-    /// Group and plural.
-    pub(crate) fn name(&self) -> GroupResource {
-        GroupResource::new(&self.group, &self.plural)
-    }
-
-    /// `v1` or `group/version`.
-    pub(crate) fn api_version(&self) -> String {
-        coffer_types::meta::api_version(&self.group, &self.version)
-    }
-
-    /// The subresource of that name.
-    pub(crate) fn subresource(&self, name: &str) -> Option<&SubresourceInfo> {
-        self.subresources.iter().find(|subresource| subresource.name == name)
-    }
-}
-
-/// Whether objects are stored below their group: custom resources and their definitions.
-pub(crate) fn is_extension(info: &ResourceInfo) -> bool {
-    info.behaviour.offers == Offers::Custom || info.group == "apiextensions.k8s.io"
-}
 
 /// One served resource.
 pub(crate) struct Resource {
@@ -139,9 +52,14 @@ impl Resource {
 /// Everything that is served at one moment.
 #[derive(Default)]
 pub(crate) struct Served {
+    /// What can be listed and deleted, each in its preferred version.
+    collected: Arc<[ServedResource]>,
     resources: BTreeMap<(String, String, String), Arc<Resource>>,
     /// Groups of custom resources.
     custom_groups: Vec<CustomGroup>,
+    /// What tells a version of an OpenAPI document from the one before, by its path; found out when
+    /// somebody asks.
+    pub(crate) openapi: OnceLock<BTreeMap<String, String>>,
 }
 
 /// A group that only custom resources have.
@@ -161,14 +79,48 @@ pub(crate) struct Group {
 }
 
 impl Served {
+    fn new(
+        resources: BTreeMap<(String, String, String), Arc<Resource>>,
+        custom_groups: Vec<CustomGroup>,
+    ) -> Self {
+        let mut served =
+            Self { collected: Arc::default(), resources, custom_groups, openapi: OnceLock::new() };
+        served.collected = served.all().filter_map(|resource| served.as_collected(resource)).collect();
+        served
+    }
+
+    fn as_collected(&self, resource: &Arc<Resource>) -> Option<ServedResource> {
+        let info = &resource.info;
+        let name = info.name();
+        let preferred = self.preferred(&name).is_some_and(|other| Arc::ptr_eq(other, resource));
+        // The two kinds of Event are one and the same store.
+        let alias = info.group == "events.k8s.io";
+        let collected = preferred && !alias && info.verbs.contains(&"list") && info.verbs.contains(&"delete");
+        collected.then(|| ServedResource {
+            name,
+            version: info.version.clone(),
+            kind: info.kind.clone(),
+            namespaced: info.namespaced,
+        })
+    }
+
+    /// Every resource that can be listed and deleted; the same allocation until that changes.
+    pub(crate) fn collected(&self) -> Arc<[ServedResource]> {
+        Arc::clone(&self.collected)
+    }
+
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         self.resources.get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
     }
 
     /// The resource in whichever version is preferred.
     pub(crate) fn preferred(&self, name: &GroupResource) -> Option<&Arc<Resource>> {
-        let versions = self.groups().into_iter().find(|group| group.name == name.group)?.versions;
-        versions.iter().find_map(|version| self.find(&name.group, version, &name.resource))
+        let find = |version: &str| self.find(&name.group, version, &name.resource);
+        let built_in = groups_in_order().iter().filter(|(group, _)| *group == name.group);
+        built_in.flat_map(|(_, versions)| *versions).find_map(|version| find(version)).or_else(|| {
+            let custom = self.custom_groups.iter().filter(|custom| custom.name == name.group);
+            custom.flat_map(|custom| &custom.versions).find_map(|version| find(version))
+        })
     }
 
     pub(crate) fn of_version<'a>(
@@ -218,10 +170,7 @@ pub(crate) struct Resources {
 impl Resources {
     pub(crate) fn new(built_in: Vec<Arc<Resource>>) -> Self {
         let resources = built_in.into_iter().map(|resource| (key(&resource.info), resource)).collect();
-        Self {
-            served: ArcSwap::from_pointee(Served { resources, custom_groups: Vec::new() }),
-            writing: Mutex::new(()),
-        }
+        Self { served: ArcSwap::from_pointee(Served::new(resources, Vec::new())), writing: Mutex::new(()) }
     }
 
     pub(crate) fn load(&self) -> Arc<Served> {
@@ -245,7 +194,7 @@ impl Resources {
         for resource in custom {
             resources.entry(key(&resource.info)).or_insert(resource);
         }
-        self.served.store(Arc::new(Served { resources, custom_groups: groups }));
+        self.served.store(Arc::new(Served::new(resources, groups)));
     }
 }
 

@@ -15,7 +15,6 @@ use futures::{StreamExt as _, stream};
 use super::Resource;
 use tokio::sync::SetOnce;
 
-use crate::api::Server;
 use crate::handlers::options::{DeleteOptions, WriteOptions};
 use crate::handlers::update::Change as Write;
 use crate::handlers::write::{Scope, decoded};
@@ -23,6 +22,7 @@ use crate::handlers::{bind, create, delete, update};
 use crate::ports::{
     Attributes, Change, Deletion, GroupResource, Objects, Propagation, ServedResource, UserInfo,
 };
+use crate::state::Server;
 
 /// Name under which the server's own writes are recorded in managedFields.
 const MANAGER: &str = "kube-apiserver";
@@ -90,10 +90,12 @@ fn scope<'a>(
         subresource: subresource.to_owned(),
         namespace: namespace.to_owned(),
         name: name.to_owned(),
+        selected_node: String::new(),
         resource_request: true,
         path: String::new(),
     };
     Scope {
+        tracks_fields: true,
         server,
         resource,
         attributes,
@@ -199,26 +201,8 @@ impl Objects for StoredObjects {
         .boxed()
     }
 
-    fn served(&self) -> Vec<ServedResource> {
-        let Ok(server) = self.server() else { return Vec::new() };
-        let served = server.resources.load();
-        let mut all: Vec<ServedResource> = Vec::new();
-        for resource in served.all() {
-            let info = &resource.info;
-            let name = info.name();
-            let preferred = served.preferred(&name).is_some_and(|other| Arc::ptr_eq(other, resource));
-            // The two kinds of Event are one and the same store.
-            let alias = info.group == "events.k8s.io";
-            if preferred && !alias && info.verbs.contains(&"list") && info.verbs.contains(&"delete") {
-                all.push(ServedResource {
-                    name,
-                    version: info.version.clone(),
-                    kind: info.kind.clone(),
-                    namespaced: info.namespaced,
-                });
-            }
-        }
-        all
+    fn served(&self) -> Arc<[ServedResource]> {
+        self.server().map(|server| server.resources.load().collected()).unwrap_or_default()
     }
 }
 

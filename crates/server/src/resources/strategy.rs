@@ -150,7 +150,7 @@ impl Strategy for BuiltIn {
             Self::Namespace => plain::validate_namespace(object, rules),
             Self::Pod => pod::validate(object, rules),
             Self::Node => node::validate(object, rules),
-            Self::Event => plain::validate_event(&crate::wire::core_event(object), rules),
+            Self::Event => plain::validate_event(&crate::wire::events::core_event(object), rules),
             Self::Lease => plain::validate_lease(object, rules),
             Self::Role | Self::ClusterRole => rbac::validate_role(object, rules),
             Self::RoleBinding | Self::ClusterRoleBinding => rbac::validate_binding(object, rules),
@@ -187,8 +187,8 @@ impl Strategy for BuiltIn {
             (Self::Pod, _) => pod::validate_status_update(new, old, rules),
             (Self::Node, _) => node::validate_update(new, old, rules),
             (Self::Event, _) => plain::validate_event_update(
-                &crate::wire::core_event(new),
-                &crate::wire::core_event(old),
+                &crate::wire::events::core_event(new),
+                &crate::wire::events::core_event(old),
                 rules,
             ),
             (Self::Lease, _) => plain::validate_lease_update(new, old, rules),
@@ -215,10 +215,13 @@ impl Strategy for BuiltIn {
     fn reset_fields(&self, subresource: &str) -> &'static [&'static [&'static str]] {
         const STATUS: &[&[&str]] = &[&["status"]];
         const SPEC: &[&[&str]] = &[&["spec"]];
+        const POD: &[&[&str]] =
+            &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]];
         match (self, subresource) {
             (Self::Namespace | Self::Pod | Self::Node | Self::Service, "") => STATUS,
             (Self::Namespace, "finalize") => STATUS,
-            (Self::Namespace | Self::Pod | Self::Node | Self::Service, _) => SPEC,
+            (Self::Pod, _) => POD,
+            (Self::Namespace | Self::Node | Self::Service, _) => SPEC,
             _ => &[],
         }
     }

@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{Request, Response};
 
-use super::body::{self, Body, BoxError};
-use super::{Peer, Pipeline};
+use super::pipeline::{Peer, Pipeline};
+use crate::body::{self, Body, BoxError};
 use crate::ports::UserInfo;
 
 /// A `tower` service that answers as the server does, for one fixed user.

@@ -1,42 +1,24 @@
-//! Accepts connections, shakes hands within a deadline, and serves HTTP/1.1 and HTTP/2 on them.
+//! Accepts connections and shakes hands within a deadline.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use coffer_types::time::Clock;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Peer, Pipeline};
+use super::connection;
+use super::half_open::HalfOpen;
+use super::pipeline::Pipeline;
 
 /// A client that has not finished the TLS handshake by then is cut off.
 pub const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Connections in their handshake at one time. More wait in the kernel's backlog: a silent
-/// client costs one slot for at most [`HANDSHAKE_DEADLINE`].
+/// Connections in their handshake at one time. One more, and the oldest of them is cut off.
 pub const MAX_HALF_OPEN: usize = 1024;
-
-/// Time for a request's headers to arrive, upstream's `ReadHeaderTimeout`.
-pub const HEADER_DEADLINE: Duration = Duration::from_secs(32);
-
-/// Requests that one HTTP/2 connection may have open, as upstream.
-const MAX_STREAMS: u32 = 250;
-
-/// Size of one request's headers.
-const MAX_HEADERS: u32 = 64 * 1024;
-
-/// Header fields of one request.
-const MAX_HEADER_FIELDS: usize = 100;
-
-/// A peer that is silent for so long is asked whether it still lives, and gets as long to answer.
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 /// How long open requests may take to end once the server stops.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(10);
@@ -53,14 +35,9 @@ pub(crate) async fn serve(
     stop: CancellationToken,
 ) {
     let acceptor = TlsAcceptor::from(tls);
-    let half_open = Arc::new(Semaphore::new(MAX_HALF_OPEN));
+    let half_open = HalfOpen::with_room(MAX_HALF_OPEN);
     let connections = TaskTracker::new();
     loop {
-        let slot = tokio::select! {
-            () = stop.cancelled() => break,
-            slot = Arc::clone(&half_open).acquire_owned() => slot,
-        };
-        let Ok(slot) = slot else { break };
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
@@ -73,6 +50,7 @@ pub(crate) async fn serve(
                 continue;
             }
         };
+        let place = half_open.enter();
         let acceptor = acceptor.clone();
         let pipeline = Arc::clone(&pipeline);
         let clock = Arc::clone(&clock);
@@ -84,11 +62,15 @@ pub(crate) async fn serve(
                     tracing::debug!(%address, "TLS handshake timed out");
                     return;
                 }
+                () = place.taken_back.cancelled() => {
+                    tracing::debug!(%address, "TLS handshake cut off: too many are under way");
+                    return;
+                }
                 () = stop.cancelled() => return,
             };
-            drop(slot);
+            drop(place);
             match stream {
-                Ok(stream) => connection(stream, address, pipeline, stop).await,
+                Ok(stream) => connection::serve(stream, address, pipeline, clock, stop).await,
                 Err(error) => tracing::debug!(%address, %error, "TLS handshake failed"),
             }
         });
@@ -106,50 +88,4 @@ type Stream = tokio_rustls::server::TlsStream<TcpStream>;
 async fn shake_hands(acceptor: TlsAcceptor, socket: TcpStream) -> std::io::Result<Stream> {
     socket.set_nodelay(true)?;
     acceptor.accept(socket).await
-}
-
-async fn connection(stream: Stream, address: SocketAddr, pipeline: Arc<Pipeline>, stop: CancellationToken) {
-    let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
-    let peer = Arc::new(Peer {
-        certificates: certificates.iter().map(|certificate| certificate.to_vec()).collect(),
-        user: None,
-    });
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_DEADLINE)
-        .max_headers(MAX_HEADER_FIELDS);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(MAX_STREAMS)
-        .max_header_list_size(MAX_HEADERS)
-        .keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(KEEP_ALIVE);
-    let service = hyper::service::service_fn(move |request: http::Request<hyper::body::Incoming>| {
-        let pipeline = Arc::clone(&pipeline);
-        let peer = Arc::clone(&peer);
-        async move {
-            let request = request.map(super::body::incoming);
-            Ok::<_, std::convert::Infallible>(pipeline.handle(request, peer).await)
-        }
-    });
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
-    tokio::pin!(connection);
-    let mut stopping = false;
-    loop {
-        tokio::select! {
-            result = connection.as_mut() => {
-                if let Err(error) = result {
-                    tracing::debug!(%address, %error, "connection ended");
-                }
-                return;
-            }
-            () = stop.cancelled(), if !stopping => {
-                stopping = true;
-                connection.as_mut().graceful_shutdown();
-            }
-        }
-    }
 }

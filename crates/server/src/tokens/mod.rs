@@ -25,7 +25,7 @@ use crate::authn::{
     split_service_account_username,
 };
 use crate::authz::quote::{aggregate, quote, quote_list};
-use crate::ports::{GroupResource, Objects, UserInfo};
+use crate::ports::{AuthenticationSource, GroupResource, Objects, UserInfo};
 
 /// Issuer of the tokens that live in Secrets.
 pub const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
@@ -125,7 +125,12 @@ impl TokenAuthenticator for Verifier {
         claims::check_time(&public, now)?;
         self.check_service_account(&private, now).await?;
         self.check_bound(&private, now).await?;
-        Ok(Some(TokenUser { user: user(&public, &private), audiences, warnings: Vec::new() }))
+        Ok(Some(TokenUser {
+            user: user(&public, &private),
+            source: AuthenticationSource::ServiceAccountToken,
+            audiences,
+            warnings: Vec::new(),
+        }))
     }
 }
 
@@ -231,7 +236,8 @@ impl TokenAuthenticator for LegacyVerifier {
             groups: service_account_groups(&names.namespace),
             ..UserInfo::default()
         };
-        Ok(Some(TokenUser { user, audiences, warnings }))
+        let source = AuthenticationSource::LegacyServiceAccountToken;
+        Ok(Some(TokenUser { user, source, audiences, warnings }))
     }
 }
 

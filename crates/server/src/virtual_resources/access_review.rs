@@ -148,6 +148,7 @@ fn attributes_of(user: UserInfo, object: &Value) -> Attributes {
         version => version,
     };
     Attributes {
+        selected_node: String::new(),
         user,
         verb: text("verb"),
         group: text("group"),

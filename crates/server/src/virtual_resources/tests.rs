@@ -39,7 +39,9 @@ fn create(review: &dyn CreateOnly, namespace: &str, body: Value) -> Result<Value
 }
 
 fn chain() -> Arc<Chain> {
-    Arc::new(Chain::new(vec![Mode::Rbac], Arc::new(rbac(TABLE))))
+    let objects = Arc::new(crate::testing::MemoryObjects::default());
+    let node = Arc::new(crate::authz::NodeAuthorizer::new(objects).expect("a table"));
+    Arc::new(Chain::new(vec![Mode::Rbac], Arc::new(rbac(TABLE)), node))
 }
 
 #[test]
@@ -140,7 +142,7 @@ impl TokenAuthenticator for Tokens {
     ) -> Result<Option<TokenUser>, String> {
         let found = |audiences: Vec<String>| {
             let user = UserInfo { name: "ann".to_owned(), uid: "7".to_owned(), ..UserInfo::default() };
-            Ok(Some(TokenUser { user, audiences, warnings: Vec::new() }))
+            Ok(Some(TokenUser { user, source: Default::default(), audiences, warnings: Vec::new() }))
         };
         match token {
             "good" => found(audiences.unwrap_or_default().to_vec()),

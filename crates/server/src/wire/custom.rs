@@ -1,9 +1,9 @@
 //! Objects of custom resources: JSON trees with only `metadata` of a known shape.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coffer_types::codec::{json, yaml};
-use coffer_types::fields;
 use coffer_types::meta::{Meta as _, split_api_version};
 use coffer_types::schema::{self, Message, Shape, Type};
 use coffer_types::validation::field::{FieldError, FieldErrors, Path, to_status};
@@ -22,8 +22,8 @@ pub(crate) struct CustomWire {
     pub(crate) kind: String,
     /// The version that is written to the store.
     pub(crate) storage_version: String,
-    /// The schema as the definition has it.
-    pub(crate) open_api: Option<Value>,
+    /// The schemas of all versions as the definition has them, by `apiVersion`.
+    pub(crate) versions: Arc<BTreeMap<String, Option<Value>>>,
     /// Structural schema of the served version.
     pub(crate) schema: Option<Arc<Schema>>,
     /// Fields by which objects are selected, besides name and namespace.
@@ -95,8 +95,22 @@ impl CustomWire {
         })
     }
 
+    /// What an apply has made of an object: a `null` that was applied is for validation to refuse.
+    pub(super) fn applied(&self, object: Value) -> Result<Value, String> {
+        self.typed(object, Vec::new(), defaults::fill).map(|decoded| decoded.object)
+    }
+
     /// Types the metadata, prunes and defaults.
-    pub(super) fn accept(&self, mut object: Value, mut strict: Vec<String>) -> Result<Decoded, String> {
+    pub(super) fn accept(&self, object: Value, strict: Vec<String>) -> Result<Decoded, String> {
+        self.typed(object, strict, defaults::apply)
+    }
+
+    fn typed(
+        &self,
+        mut object: Value,
+        mut strict: Vec<String>,
+        default: fn(&mut Value, &Schema),
+    ) -> Result<Decoded, String> {
         if object.as_object().is_none() {
             return Err(format!(
                 "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
@@ -114,21 +128,30 @@ impl CustomWire {
         if let Some(schema) = &self.schema {
             let unknown = prune::prune(&mut object, schema);
             strict.extend(unknown.iter().map(|path| format!("unknown field {}", quote(path))));
-            defaults::apply(&mut object, schema);
+            default(&mut object, schema);
         }
         Ok(Decoded { object, strict })
     }
 
     /// A stored object in the served version.
     pub(super) fn read(&self, stored: &[u8]) -> Result<Value, Status> {
-        let mut object =
+        let object =
             json::decode_untyped(stored).map_err(|error| Status::internal(error.to_string()))?.object;
+        Ok(self.in_version(object))
+    }
+
+    fn in_version(&self, mut object: Value) -> Value {
         object.set_type(&self.api_version(), &self.kind);
         if let Some(schema) = &self.schema {
             let _dropped = prune::prune(&mut object, schema);
             defaults::apply(&mut object, schema);
         }
-        Ok(object)
+        object
+    }
+
+    /// A decoded object in the served version.
+    pub(super) fn served(&self, object: Value) -> Value {
+        if self.version == self.storage_version { object } else { self.in_version(object) }
     }
 
     /// The stored form.
@@ -144,14 +167,6 @@ impl CustomWire {
     /// Whether stored bytes are what is served: the same version, and nothing to fill in or drop.
     pub(super) fn serves_what_is_stored(&self) -> bool {
         self.version == self.storage_version && self.schema.is_none()
-    }
-
-    /// The type of the objects, for field management.
-    pub(super) fn field_schema(&self) -> fields::Schema<'_> {
-        match &self.open_api {
-            Some(schema) => fields::Schema::CustomResource(schema),
-            None => fields::Schema::Untyped,
-        }
     }
 
     /// What the schema says against an object, or against its status alone.

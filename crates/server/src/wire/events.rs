@@ -40,6 +40,11 @@ fn rename(
     }
 }
 
+/// An Event of either group as the core group has it.
+pub(crate) fn core_event(event: &Value) -> Value {
+    if event.api_version() == "v1" { event.clone() } else { to_core(event.clone()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

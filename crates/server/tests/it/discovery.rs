@@ -127,6 +127,51 @@ async fn aggregated_discovery_has_a_tag() {
     );
 }
 
+/// Whatever the aggregated documents list can be asked for, and what is built into the original and not served here
+/// is not listed.
+#[tokio::test]
+async fn what_aggregated_discovery_lists_is_served() {
+    let api = server().await;
+    let client = Client::new(&api);
+    let mut asked = 0;
+    for (root, core) in [("/api", true), ("/apis", false)] {
+        let list = client.send("GET", root, &[("accept", AGGREGATED)], b"").await.json();
+        for group in list["items"].as_array().expect("groups") {
+            let name = group["metadata"]["name"].as_str().unwrap_or_default();
+            assert!(!["apps", "batch", "autoscaling", "policy"].contains(&name), "{name}");
+            for version in group["versions"].as_array().expect("versions") {
+                let version_name = version["version"].as_str().expect("a version");
+                let base = if core {
+                    format!("{root}/{version_name}")
+                } else {
+                    format!("{root}/{name}/{version_name}")
+                };
+                for resource in version["resources"].as_array().expect("resources") {
+                    let plural = resource["resource"].as_str().expect("a name");
+                    let place = if resource["scope"] == "Namespaced" { "/namespaces/default" } else { "" };
+                    let verbs: Vec<&str> = resource["verbs"]
+                        .as_array()
+                        .expect("verbs")
+                        .iter()
+                        .filter_map(Value::as_str)
+                        .collect();
+                    let path = format!("{base}{place}/{plural}");
+                    if verbs.contains(&"list") {
+                        assert_eq!(client.get(&path).await.code, 200, "{path}");
+                    } else {
+                        // Only made, never kept: the body is what is wrong.
+                        assert_eq!(verbs, ["create"], "{path}");
+                        let code = client.post(&path, "{}").await.code;
+                        assert!(![404, 405].contains(&code), "{path}: {code}");
+                    }
+                    asked += 1;
+                }
+            }
+        }
+    }
+    assert!(15 < asked, "{asked} resources");
+}
+
 #[tokio::test]
 async fn the_rest_of_the_paths() {
     let api = server().await;
@@ -157,6 +202,16 @@ async fn the_rest_of_the_paths() {
     let metrics = client.get("/metrics").await.text;
     assert!(metrics.contains("apiserver_request_total{"), "{metrics}");
     assert!(metrics.contains("apiserver_request_duration_seconds_bucket{"), "{metrics}");
+    // A consistent list was answered by the watch cache.
+    for line in [
+        "apiserver_resource_objects{group=\"\",resource=\"secrets\"} 0\n",
+        "apiserver_watch_cache_initializations_total{group=\"\",resource=\"secrets\"} 1\n",
+        "apiserver_terminated_watchers_total{group=\"\",resource=\"secrets\"} 0\n",
+        "watch_cache_capacity{group=\"\",resource=\"secrets\"} 100\n",
+        "apiserver_watch_cache_consistent_read_total{group=\"\",resource=\"secrets\",success=\"true\",fallback=\"false\"} 1\n",
+    ] {
+        assert!(metrics.contains(line), "{line}{metrics}");
+    }
 }
 
 #[tokio::test]

@@ -1,9 +1,19 @@
 //! The server over HTTP, in one process and without a socket, on the embedded store.
 #![allow(missing_docs, reason = "tests")]
 
+mod apply;
 mod bad_input;
 mod discovery;
+mod full_disk;
+mod kms;
+mod limits;
 mod network;
 mod objects;
+mod panics;
+mod records;
+mod reload;
 mod secured;
+mod siblings;
 mod support;
+mod unreadable;
+mod wire_client;

@@ -1,6 +1,7 @@
 //! etcd, one member.
 
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
@@ -80,6 +81,22 @@ impl Etcd {
         // etcdctl ends each value with a line feed of its own.
         value.pop();
         value
+    }
+
+    /// Writes any bytes to one key, behind every API server's back.
+    ///
+    /// # Panics
+    /// When etcdctl is missing or fails.
+    pub fn put(&self, key: &str, value: &[u8]) {
+        let mut child = Command::new(program("etcdctl"))
+            .arg(format!("--endpoints={}", self.client))
+            .args(["put", key])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("etcdctl runs");
+        child.stdin.take().expect("a pipe").write_all(value).expect("etcdctl reads the value");
+        assert!(child.wait().expect("etcdctl ends").success(), "etcdctl put {key} failed");
     }
 
     fn wait(&mut self) {

@@ -12,15 +12,39 @@ use super::{Etcd, Kubectl, Pki, Process, free_port, program};
 pub struct ApiserverOptions<'a> {
     /// `--encryption-provider-config`.
     pub encryption: Option<&'a Path>,
+    /// `--feature-gates`.
+    pub feature_gates: Option<&'a str>,
+    /// `--encryption-provider-config-automatic-reload`.
+    pub reload: bool,
     /// `--etcd-prefix`; `/registry` unless given.
     pub prefix: Option<&'a str>,
+}
+
+impl ApiserverOptions<'_> {
+    /// The flags that coffer's server has too.
+    pub(super) fn flags(&self, etcd: &Etcd, pki: &Pki, port: u16) -> Vec<String> {
+        let mut flags = vec![
+            format!("--etcd-servers={}", etcd.url()),
+            format!("--etcd-prefix={}", self.prefix.unwrap_or("/registry")),
+            format!("--secure-port={port}"),
+            "--bind-address=127.0.0.1".to_owned(),
+        ];
+        flags.extend(pki.server_flags());
+        flags.extend(self.feature_gates.map(|gates| format!("--feature-gates={gates}")));
+        flags.extend(self.encryption.map(|path| format!("--encryption-provider-config={}", path.display())));
+        if self.reload {
+            flags.push("--encryption-provider-config-automatic-reload=true".to_owned());
+        }
+        flags
+    }
 }
 
 /// A running kube-apiserver with certificates of its own.
 pub struct KubeApiserver {
     process: Process,
+    command: Command,
     pki: Pki,
-    _directory: TempDir,
+    directory: TempDir,
     url: String,
     kubeconfig: PathBuf,
 }
@@ -35,34 +59,34 @@ impl KubeApiserver {
         let pki = Pki::create(&directory.path().join("pki"));
         let port = free_port();
         let url = format!("https://127.0.0.1:{port}");
-        let file = |flag: &str, name: &str| format!("--{flag}={}", pki.path(name).display());
         let mut command = Command::new(program("kube-apiserver"));
-        command.args([
-            format!("--etcd-servers={}", etcd.url()),
-            format!("--etcd-prefix={}", options.prefix.unwrap_or("/registry")),
-            format!("--secure-port={port}"),
-            "--bind-address=127.0.0.1".to_owned(),
-            "--advertise-address=127.0.0.1".to_owned(),
-            "--endpoint-reconciler-type=none".to_owned(),
-            file("tls-cert-file", "apiserver.crt"),
-            file("tls-private-key-file", "apiserver.key"),
-            file("client-ca-file", "ca.crt"),
-            "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
-            "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
-            file("service-account-key-file", "sa.pub"),
-            file("service-account-signing-key-file", "sa.key"),
-            "--authorization-mode=Node,RBAC".to_owned(),
+        command.args(options.flags(etcd, &pki, port)).args([
+            "--advertise-address=127.0.0.1",
+            "--endpoint-reconciler-type=none",
+            "--service-cluster-ip-range=10.96.0.0/16",
+            "--authorization-mode=Node,RBAC",
             // No controller-manager runs: pods would wait for their service account for ever.
-            "--disable-admission-plugins=ServiceAccount".to_owned(),
+            "--disable-admission-plugins=ServiceAccount",
         ]);
-        if let Some(path) = options.encryption {
-            command.arg(format!("--encryption-provider-config={}", path.display()));
-        }
-        let mut process = Process::start("kube-apiserver", &mut command, directory.path());
-        let kubeconfig = pki.kubeconfig("admin", &url);
-        let kubectl = Kubectl::new(&kubeconfig);
-        process.wait_until(|| kubectl.run(&["get", "--raw", "/readyz"]).code == 0);
-        Self { process, pki, _directory: directory, url, kubeconfig }
+        // A copy of its own: whoever uses the same certificates for another server writes over the file.
+        let kubeconfig = directory.path().join("kubeconfig");
+        std::fs::copy(pki.kubeconfig("admin", &url), &kubeconfig).expect("copied");
+        let process = launch(&mut command, directory.path(), &kubeconfig);
+        Self { process, command, pki, directory, url, kubeconfig }
+    }
+
+    /// Ends it and keeps its files.
+    pub fn end(&mut self) {
+        self.process.terminate();
+    }
+
+    /// Starts it again as before, after [`KubeApiserver::end`], and waits until it is ready.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub fn restart(&mut self) {
+        self.process.terminate();
+        self.process = launch(&mut self.command, self.directory.path(), &self.kubeconfig);
     }
 
     /// Its address.
@@ -89,4 +113,11 @@ impl KubeApiserver {
     pub fn id(&self) -> u32 {
         self.process.id()
     }
+}
+
+fn launch(command: &mut Command, directory: &Path, kubeconfig: &Path) -> Process {
+    let mut process = Process::start("kube-apiserver", command, directory);
+    let kubectl = Kubectl::new(kubeconfig);
+    process.wait_until(|| kubectl.run(&["get", "--raw", "/readyz"]).code == 0);
+    process
 }

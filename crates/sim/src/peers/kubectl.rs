@@ -6,23 +6,12 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use super::program;
+use super::{Output, program};
 
 /// kubectl with one kubeconfig and a home of its own.
 pub struct Kubectl {
     kubeconfig: PathBuf,
     home: TempDir,
-}
-
-/// What kubectl printed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
-    /// Exit code.
-    pub code: i32,
-    /// Standard output.
-    pub stdout: String,
-    /// Standard error.
-    pub stderr: String,
 }
 
 impl Kubectl {
@@ -49,12 +38,7 @@ impl Kubectl {
     pub fn run_with_input(&self, arguments: &[&str], input: &str) -> Output {
         let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().expect("kubectl starts");
         child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("kubectl reads");
-        let output = child.wait_with_output().expect("kubectl ends");
-        Output {
-            code: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        child.wait_with_output().expect("kubectl ends").into()
     }
 
     /// Runs it and gives what it printed.

@@ -1,9 +1,10 @@
-//! The originals as processes: started on free loopback ports, with directories of their own,
+//! The originals, and coffer beside them, as processes: started on free loopback ports, with directories of their own,
 //! ended by process id when dropped.
 //!
 //! Programs come from the cache that `peers/install.py` fills. A missing one is a failure of
 //! the test that wants it, never a skip.
 
+mod coffer;
 mod etcd;
 mod http;
 mod kube_apiserver;
@@ -15,13 +16,14 @@ mod process;
 use std::net::TcpListener;
 use std::path::PathBuf;
 
+pub use coffer::Coffer;
 pub use etcd::Etcd;
 pub use http::{Answer, request};
 pub use kube_apiserver::{ApiserverOptions, KubeApiserver};
-pub use kubectl::{Kubectl, Output};
+pub use kubectl::Kubectl;
 pub use openbao::OpenBao;
 pub use pki::Pki;
-pub use process::Process;
+pub use process::{Output, Process, run, run_into, until};
 
 /// A program of the peers' cache.
 ///

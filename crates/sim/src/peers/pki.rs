@@ -43,6 +43,19 @@ impl Pki {
         self.directory.join(name)
     }
 
+    /// The flags by which an API server uses it.
+    pub fn server_flags(&self) -> Vec<String> {
+        let file = |flag: &str, name: &str| format!("--{flag}={}", self.path(name).display());
+        vec![
+            file("client-ca-file", "ca.crt"),
+            file("tls-cert-file", "apiserver.crt"),
+            file("tls-private-key-file", "apiserver.key"),
+            "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
+            file("service-account-signing-key-file", "sa.key"),
+            file("service-account-key-file", "sa.pub"),
+        ]
+    }
+
     /// Makes `FILE.crt` and `FILE.key` for a user with groups, or for a server with names.
     ///
     /// # Panics

@@ -1,6 +1,7 @@
-//! A child process that ends with the test.
+//! Child processes: one that ends with the test, and one that is run to its end.
 
 use std::fs::File;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,6 +10,85 @@ use std::time::{Duration, Instant};
 const READY: Duration = Duration::from_secs(120);
 /// How long a peer may take to end by itself.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// How long anything else may take, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a program printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// Exit code; -1 after a signal.
+    pub code: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl From<std::process::Output> for Output {
+    fn from(output: std::process::Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// Runs a command to its end.
+///
+/// # Panics
+/// When it cannot be started or does not end.
+pub fn run(command: &mut Command) -> Output {
+    let mut file = tempfile::tempfile().expect("a file");
+    let output = run_into(command, file.try_clone().expect("a second handle"));
+    Output { stdout: content(&mut file), ..output }
+}
+
+/// Runs a command to its end with its standard output going elsewhere.
+///
+/// # Panics
+/// When it cannot be started or does not end.
+pub fn run_into(command: &mut Command, stdout: impl Into<Stdio>) -> Output {
+    // Files instead of pipes: much output does not hold the program up.
+    let mut errors = tempfile::tempfile().expect("a file");
+    let handle = errors.try_clone().expect("a second handle");
+    let mut child =
+        command.stdin(Stdio::null()).stdout(stdout).stderr(handle).spawn().expect("the program starts");
+    let started = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("the child can be asked") {
+            break status;
+        }
+        if started.elapsed() > PATIENCE {
+            let _ = child.kill();
+            panic!("{command:?} still runs:\n{}", content(&mut errors));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    Output { code: status.code().unwrap_or(-1), stdout: String::new(), stderr: content(&mut errors) }
+}
+
+fn content(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    file.rewind().and_then(|()| file.read_to_end(&mut bytes)).expect("the file can be read");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Asks again until there is an answer.
+///
+/// # Panics
+/// When there is none in time.
+pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(started.elapsed() < PATIENCE, "waited too long for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
 
 /// A running peer. Dropping it ends it.
 pub struct Process {
@@ -60,6 +140,22 @@ impl Process {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    /// Sends it a signal.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let id = rustix::process::Pid::from_child(&self.child);
+        let _ = rustix::process::kill_process(id, signal);
+    }
+
+    /// Waits for its end and gives its exit code, -1 after a signal.
+    ///
+    /// # Panics
+    /// When it does not end.
+    pub fn wait(&mut self) -> i32 {
+        let (child, name) = (&mut self.child, &self.name);
+        let status = until(&format!("{name} to end"), || child.try_wait().expect("the child can be asked"));
+        status.code().unwrap_or(-1)
+    }
+
     /// Kills it at once, as a crash would.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
@@ -71,8 +167,7 @@ impl Process {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             return;
         }
-        let id = rustix::process::Pid::from_child(&self.child);
-        let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+        self.signal(rustix::process::Signal::TERM);
         let started = Instant::now();
         while started.elapsed() < GRACE {
             if matches!(self.child.try_wait(), Ok(Some(_))) {

@@ -3,19 +3,28 @@
 //! A watch that breaks is taken up again where it ended. Only when the store no
 //! longer has the changes in between is everything listed anew.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::StreamExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 
 use super::snapshot::Slot;
 use super::{Arrived, Cache};
-use crate::kv::{KvError, KvEvent, RangeRequest, Revision, WatchMessage, WatchRequest};
+use crate::kv::{KeyValue, KvError, KvEvent, RangeRequest, Revision, WatchMessage, WatchRequest};
 use crate::registry::objects::Objects;
+use crate::statistics::Operation;
 
-/// Objects of a page while listing.
+/// Objects of the first page while listing.
+pub const FIRST_PAGE: i64 = 100;
+/// Objects of a page at most, upstream's fixed size.
 pub const PAGE: i64 = 10_000;
+/// Bytes that the pages after the first are made for: a cache of small objects is filled in few round
+/// trips, and one of large objects without holding thousands of them twice.
+pub const PAGE_BYTES: usize = 2 * 1024 * 1024;
+/// How much larger than the one before a page may be.
+const GROWTH: i64 = 4;
 /// How long to wait after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 /// Objects that are decrypted before other tasks get their turn.
@@ -23,8 +32,16 @@ const YIELD_EVERY: usize = 256;
 
 pub(super) async fn run(cache: Arc<Cache>) {
     let stop = cache.stop.clone();
+    let filling = async {
+        // A panic of the engine or of a codec must not leave a cache behind that looks ready and stands still.
+        while AssertUnwindSafe(fill_for_ever(&cache)).catch_unwind().await.is_err() {
+            tracing::error!(resource = cache.objects.resource.name, "filling the watch cache has panicked");
+            cache.failed("filling it has panicked".to_owned());
+            cache.clock().sleep(RETRY).await;
+        }
+    };
     tokio::select! {
-        () = fill_for_ever(&cache) => {}
+        () = filling => {}
         () = stop.cancelled() => {}
     }
     cache.unready("apiserver cacher is stopped".to_owned());
@@ -32,16 +49,17 @@ pub(super) async fn run(cache: Arc<Cache>) {
 
 async fn fill_for_ever(cache: &Cache) {
     loop {
+        let began = cache.clock().monotonic();
         match list(cache).await {
             Ok((slots, revision)) => {
-                cache.refill(slots, revision);
+                cache.refill(slots, revision, cache.clock().monotonic().saturating_sub(began));
                 let error = follow(cache, revision).await;
                 tracing::warn!(resource = cache.objects.resource.name, %error, "the watch cache is filled anew");
-                cache.unready(error.to_string());
+                cache.failed(error.to_string());
             }
             Err(error) => {
                 tracing::warn!(resource = cache.objects.resource.name, %error, "the watch cache cannot be filled");
-                cache.unready(error.to_string());
+                cache.failed(error.to_string());
                 cache.clock().sleep(RETRY).await;
             }
         }
@@ -54,12 +72,14 @@ async fn list(cache: &Cache) -> Result<(Vec<Slot>, Revision), KvError> {
     let mut request = RangeRequest {
         end: crate::kv::prefix_end(&root),
         start: root,
-        limit: PAGE,
+        limit: FIRST_PAGE,
         ..RangeRequest::default()
     };
+    let counts = &cache.objects.counts;
     let mut slots = Vec::new();
     loop {
-        let page = cache.shared.kv.range(request.clone()).await?;
+        let page = cache.shared.kv.range(request.clone());
+        let page = counts.request(cache.clock(), Operation::List, page).await?;
         if request.revision == 0 {
             request.revision = page.revision;
         }
@@ -73,7 +93,10 @@ async fn list(cache: &Cache) -> Result<(Vec<Slot>, Revision), KvError> {
             }
         }
         match page.items.last() {
-            Some(last) if page.more => request.start = after(&last.key),
+            Some(last) if page.more => {
+                request.start = after(&last.key);
+                request.limit = next_limit(request.limit, &page.items);
+            }
             _ => return Ok((slots, request.revision)),
         }
     }
@@ -134,6 +157,14 @@ fn arrive(objects: &Objects, event: &KvEvent) -> Option<Arrived> {
         Err(unreadable) => Slot::Corrupt(unreadable),
     });
     Some(Arrived { tail, revision: event.kv.mod_revision, slot })
+}
+
+/// How many objects like these a page may hold; never many more than the page before, because those that
+/// follow may be larger.
+fn next_limit(limit: i64, page: &[KeyValue]) -> i64 {
+    let bytes: usize = page.iter().map(|kv| kv.key.len() + kv.value.len()).sum();
+    let average = bytes.div_ceil(page.len().max(1)).max(1);
+    i64::try_from(PAGE_BYTES / average).unwrap_or(PAGE).clamp(1, PAGE.min(limit.saturating_mul(GROWTH)))
 }
 
 /// The first key after `key`.

@@ -176,11 +176,20 @@ pub(crate) struct History {
     /// Revision of the last change that was forgotten.
     forgotten: Option<Revision>,
     next_sequence: u64,
+    /// How often it was doubled and halved.
+    resized: (u64, u64),
 }
 
 impl History {
     pub(crate) fn new() -> Self {
-        Self { changes: VecDeque::new(), capacity: MIN_HISTORY, listed: 0, forgotten: None, next_sequence: 1 }
+        Self {
+            changes: VecDeque::new(),
+            capacity: MIN_HISTORY,
+            listed: 0,
+            forgotten: None,
+            next_sequence: 1,
+            resized: (0, 0),
+        }
     }
 
     /// Forgets everything; the cache has been filled anew at `listed`.
@@ -215,10 +224,13 @@ impl History {
         let is_fresh = |index: usize| {
             self.changes.get(index).is_some_and(|change| now < change.recorded + HISTORY_WINDOW)
         };
+        let before = self.capacity;
         if is_fresh(0) {
             self.capacity = (self.capacity * 2).min(MAX_HISTORY);
+            self.resized.0 += u64::from(before < self.capacity);
         } else if !is_fresh(self.changes.len() - self.capacity / 4) {
             self.capacity = (self.capacity / 2).max(MIN_HISTORY);
+            self.resized.1 += u64::from(self.capacity < before);
         }
     }
 
@@ -265,9 +277,9 @@ impl History {
         Some(before)
     }
 
-    #[cfg(test)]
-    fn capacity(&self) -> usize {
-        self.capacity
+    /// How many changes it may hold at present, and how often that was doubled and halved.
+    pub(crate) fn capacity(&self) -> (usize, u64, u64) {
+        (self.capacity, self.resized.0, self.resized.1)
     }
 }
 
@@ -341,6 +353,7 @@ mod tests {
         }
     }
 
+    // TestDynamicCache, TestCapacityUpperBound
     #[test]
     fn the_history_grows_while_it_is_too_short_and_shrinks_again() {
         let mut history = History::new();
@@ -353,15 +366,15 @@ mod tests {
             history.push(change(sequence, seconds, revision));
         };
         (0..100).for_each(|_| push(&mut history, 1));
-        assert_eq!((history.capacity(), history.oldest()), (100, 10));
+        assert_eq!((history.capacity(), history.oldest()), ((100, 0, 0), 10));
         push(&mut history, 1);
-        assert_eq!((history.capacity(), history.oldest()), (200, 10));
+        assert_eq!((history.capacity(), history.oldest()), ((200, 1, 0), 10));
         (0..200).for_each(|_| push(&mut history, 2));
-        assert_eq!(history.capacity(), 400);
+        assert_eq!(history.capacity(), (400, 2, 0));
         // The whole history is older than the window.
         (0..99).for_each(|_| push(&mut history, 3));
         push(&mut history, 200);
-        assert_eq!(history.capacity(), 200);
+        assert_eq!(history.capacity(), (200, 2, 1));
         assert_eq!(history.oldest(), 10 + 401 - 200);
         assert_eq!(history.after(100, 10).map(Iterator::count), None);
         assert_eq!(history.after(201, 1000).map(Iterator::count), Some(200));

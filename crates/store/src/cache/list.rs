@@ -12,6 +12,7 @@ use super::snapshot::{Slot, Snapshot};
 use crate::kv::Revision;
 use crate::registry::error::UnreadableList;
 use crate::registry::{Predicate, Stored};
+use crate::statistics::Listed;
 
 /// The objects at one revision.
 pub(crate) struct View {
@@ -67,7 +68,9 @@ impl Cache {
         let mut items: Vec<Arc<Stored>> = Vec::with_capacity(wanted);
         let mut unreadable = UnreadableList::default();
         let mut more = false;
+        let mut fetched = 0;
         view.for_each(part, |slot| {
+            fetched += 1;
             if part.limit != 0 && part.limit <= items.len() {
                 more = true;
                 return false;
@@ -84,6 +87,8 @@ impl Cache {
             }
             true
         });
+        let listed = Listed { fetched, evaluated: 0, returned: items.len() };
+        self.objects.counts.cache_lists.add(listed);
         unreadable.finish(&self.objects.resource)?;
         let rest = items.last().filter(|_| more).map(|last| {
             let tail = crate::key::tail_of(&last.namespace, &last.name);

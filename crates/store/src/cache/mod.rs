@@ -12,11 +12,12 @@ mod fill;
 pub(crate) mod history;
 pub(crate) mod list;
 pub(crate) mod snapshot;
+mod statistics;
 pub(crate) mod watch;
 pub(crate) mod watchers;
 
-pub use self::fill::PAGE;
 pub(crate) use self::fill::after as fill_after;
+pub use self::fill::{FIRST_PAGE, PAGE, PAGE_BYTES};
 pub use self::history::{HISTORY_WINDOW, MAX_HISTORY, MAX_UNDONE, MIN_HISTORY};
 pub use self::watch::{BOOKMARK_BEFORE_END, BOOKMARK_PERIOD};
 pub use self::watchers::MAX_QUEUED;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use coffer_types::Status;
 use coffer_types::time::Clock;
 use parking_lot::{Mutex, RwLock};
@@ -165,8 +167,11 @@ impl Cache {
             return Ok(());
         }
         // Without it a quiet resource would never learn of revisions that others have used.
-        let _asking = self.shared.progress.ask();
+        let root = Bytes::copy_from_slice(self.objects.keys.root().as_bytes());
+        let _asking = self.shared.progress.ask(root);
+        let began = self.clock().monotonic();
         self.wait_for(|reached| revision <= reached.revision).await;
+        self.objects.counts.read_waits.observe_time(self.clock().monotonic().saturating_sub(began));
         let current = self.state.read().revision;
         if revision <= current {
             Ok(())
@@ -198,10 +203,29 @@ impl Cache {
         Some(stored)
     }
 
-    /// Puts in everything that was listed at `revision`, and ends all watches: what happened since
+    /// Puts in everything that was listed at `revision` (which `took` so long), and ends all watches: what happened since
     /// their last event is not known.
-    fn refill(&self, slots: Vec<Slot>, revision: Revision) {
-        let unreadable = slots.iter().filter(|slot| matches!(slot, Slot::Corrupt(_))).count();
+    fn refill(&self, slots: Vec<Slot>, revision: Revision, took: Duration) {
+        let mut first = None;
+        let mut unreadable = 0;
+        for slot in &slots {
+            if let Slot::Corrupt(found) = slot {
+                unreadable += 1;
+                first.get_or_insert_with(|| (found.key(), found.error.cause()));
+            }
+        }
+        if let Some((key, error)) = first {
+            // One line, however many they are.
+            tracing::warn!(
+                group = self.objects.resource.group,
+                resource = self.objects.resource.name,
+                count = unreadable,
+                key,
+                error,
+                "stored objects cannot be read; lists that would hold them fail, and name them"
+            );
+        }
+        self.objects.counts.initializations.observe_time(took);
         let objects = Snapshot::from_sorted(slots);
         let mut watchers = self.watchers.lock();
         watchers.end_all();
@@ -219,7 +243,12 @@ impl Cache {
         self.reached.send_replace(Reached { ready: true, revision });
     }
 
-    /// The cache cannot be followed any more: reads get 429, watches end.
+    /// The cache cannot be filled or followed any more: reads get 429, watches end.
+    fn failed(&self, why: String) {
+        self.objects.counts.initialization_errors.add(1);
+        self.unready(why);
+    }
+
     fn unready(&self, why: String) {
         let mut watchers = self.watchers.lock();
         watchers.end_all();
@@ -243,6 +272,7 @@ impl Cache {
 
     fn take_in(&self, arrived: Vec<Arrived>) -> (Vec<Arc<Change>>, Revision) {
         let recorded = self.clock().monotonic();
+        self.objects.counts.received.add(arrived.len());
         let mut changes = Vec::with_capacity(arrived.len());
         let mut state = self.state.write();
         for Arrived { tail, revision, slot } in arrived {
@@ -252,6 +282,13 @@ impl Cache {
                 None => state.objects.remove(&tail),
             };
             self.count_unreadable(previous.as_ref(), slot.as_ref());
+            if let Some(Slot::Corrupt(found)) = &slot {
+                tracing::warn!(
+                    key = found.key(),
+                    error = found.error.cause(),
+                    "a stored object cannot be read"
+                );
+            }
             if previous.is_none() && slot.is_none() {
                 // The deletion of something that was never seen.
                 continue;
@@ -268,6 +305,7 @@ impl Cache {
     fn hand_over(&self, changes: &[Arc<Change>], revision: Revision) {
         let mut watchers = self.watchers.lock();
         watchers.dispatch(changes);
+        self.objects.counts.dispatched.add(changes.len());
         watchers.dispatched = watchers.dispatched.max(revision);
         drop(watchers);
         self.reached.send_replace(Reached { ready: true, revision });
@@ -275,6 +313,7 @@ impl Cache {
 
     /// Nothing else has happened up to `revision`.
     fn progress(&self, revision: Revision) {
+        self.objects.counts.progress_reports.add(1);
         let mut state = self.state.write();
         state.revision = state.revision.max(revision);
         let revision = state.revision;
@@ -301,7 +340,6 @@ struct Arrived {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use coffer_crypto::transformer::{Plain, TransformError, Transformer};
     use coffer_types::{SecretBytes, Value};
 
@@ -312,6 +350,7 @@ mod tests {
     use crate::embedded::{Embedded, EmbeddedOptions};
     use crate::key::{KeySpace, Origin};
     use crate::registry::error::Resource;
+    use crate::registry::sealing::InUse;
     use crate::registry::{Attributes, EventType, ObjectCodec, Predicate};
 
     struct Plainly;
@@ -323,6 +362,10 @@ mod tests {
 
         fn to_storage(&self, plain: &[u8], _: &[u8]) -> Result<Vec<u8>, TransformError> {
             Ok(plain.to_vec())
+        }
+
+        fn writes_under(&self) -> String {
+            String::new()
         }
     }
 
@@ -355,7 +398,8 @@ mod tests {
         let kv = Arc::new(Embedded::in_memory(EmbeddedOptions::new(clock.clone())).await.expect("opens"));
         let keys = KeySpace::new("/registry", "", "pods", Origin::BuiltIn, true).expect("a key space");
         let resource = Resource { group: String::new(), name: "pods".to_owned() };
-        let objects = Objects::new(resource, keys, Arc::new(Plainly), Arc::new(Plainly));
+        let in_use = InUse::new(Box::new(|_, _| Arc::new(Plainly)));
+        let objects = Objects::new(resource, keys, Arc::new(Plainly), in_use);
         let shared = Shared::new(kv, clock, Bytes::from_static(b"/registry/health"));
         let cache = Cache::start(Arc::new(objects), Arc::new(shared));
         cache.wait_ready().await.expect("filled");

@@ -52,6 +52,14 @@ impl Slot {
         }
     }
 
+    /// Bytes of the object; of one that cannot be read, as they are stored.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Good(stored) => stored.bytes.len(),
+            Self::Corrupt(unreadable) => unreadable.kv.value.len(),
+        }
+    }
+
     /// Revision of the last change.
     #[cfg(test)]
     pub(crate) fn revision(&self) -> Revision {
@@ -120,7 +128,6 @@ impl Snapshot {
     }
 
     /// How many objects there are.
-    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.leaves.iter().map(|leaf| leaf.len()).sum()
     }

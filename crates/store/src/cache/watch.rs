@@ -51,6 +51,8 @@ pub(crate) struct Watch {
     /// Sequence of the last change that was looked at.
     position: u64,
     batch: VecDeque<Arc<Change>>,
+    /// When the batch was taken.
+    taken: Duration,
     bookmarks: Option<Bookmarks>,
     /// An error has been sent: nothing follows.
     ended: bool,
@@ -103,6 +105,7 @@ impl Watch {
             start: revision,
             position,
             batch: VecDeque::new(),
+            taken: Duration::ZERO,
             bookmarks: None,
             ended: false,
         };
@@ -128,12 +131,14 @@ impl Watch {
             }
             while let Some(change) = self.batch.pop_front() {
                 if let Some(seen) = self.look_at(&change) {
+                    let took = self.taken.saturating_sub(change.recorded);
+                    self.cache.objects.counts.dispatch.observe_time(took);
                     self.ended = seen.is_err();
                     return Some(seen);
                 }
             }
             match self.refill() {
-                Refill::Some => {}
+                Refill::Some => self.taken = self.cache.clock().monotonic(),
                 Refill::Ended => self.ended = true,
                 Refill::Nothing => {
                     if let Some(found) = self.bookmark_if_due() {
@@ -183,6 +188,7 @@ impl Watch {
                     _ => break,
                 }
                 if self.everything || self.predicate.matches(&stored.attributes) {
+                    self.cache.objects.counts.initial_events.add(1);
                     return Some(event(EventType::Added, stored));
                 }
             }
@@ -224,7 +230,10 @@ impl Watch {
         // the history's end and the queue. Changes that come twice are recognised by their sequence.
         let watchers = self.cache.watchers.lock();
         let state = self.cache.state.read();
-        let Some(changes) = state.history.after(self.position, CATCH_UP) else { return Refill::Ended };
+        let Some(changes) = state.history.after(self.position, CATCH_UP) else {
+            self.cache.objects.counts.terminated_watchers.add(1);
+            return Refill::Ended;
+        };
         let mut looked_at = 0;
         let mut last = self.position;
         for change in changes {

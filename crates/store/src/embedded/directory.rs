@@ -7,11 +7,14 @@ use std::path::{Path, PathBuf};
 
 use super::error::OpenError;
 
-/// The file that holds everything.
-pub(crate) const DATA_FILE: &str = "store.db";
+/// The file that holds everything, in the store's directory.
+pub const DATA_FILE: &str = "store.db";
 
 /// A store that is being made; it gets its name when it is complete.
 const NEW_FILE: &str = "store.db.new";
+
+/// Space that deletions get on a full disk.
+const RESERVE_FILE: &str = "store.reserve";
 
 /// The file that is locked, and says by whom.
 const LOCK_FILE: &str = "lock";
@@ -24,8 +27,37 @@ const FILE_MODE: u32 = 0o600;
 #[derive(Debug)]
 pub(crate) struct Directory {
     path: PathBuf,
-    /// The system lets go of the lock when the file is closed, even by a kill.
-    _lock: File,
+    _lock: Lock,
+}
+
+/// Keeps other processes out of a directory until it is dropped. The system lets go of it when the
+/// process ends, even by a kill.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Locks a directory that is there.
+    ///
+    /// # Errors
+    /// [`OpenError::Locked`] with its holder, or why the lock's file cannot be used.
+    pub fn take(directory: &Path) -> Result<Self, OpenError> {
+        let path = directory.join(LOCK_FILE);
+        let mut file = private_file(&path, false).map_err(|source| OpenError::io(&path, source))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                let holder = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+                return Err(OpenError::Locked { path: directory.to_owned(), holder });
+            }
+            Err(TryLockError::Error(source)) => return Err(OpenError::io(&path, source)),
+        }
+        // Only for the other process's error text, so failing to write it is no error.
+        let _ignored = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
+        Ok(Self { _file: file })
+    }
 }
 
 impl Directory {
@@ -38,25 +70,19 @@ impl Directory {
             .map_err(|source| OpenError::io(path, source))?;
         // It may have been made by somebody with another umask.
         narrow(path, DIRECTORY_MODE)?;
-        let lock_path = path.join(LOCK_FILE);
-        let mut lock = private_file(&lock_path, false).map_err(|source| OpenError::io(&lock_path, source))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                let holder = lock.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-                return Err(OpenError::Locked { path: path.to_owned(), holder });
-            }
-            Err(TryLockError::Error(source)) => return Err(OpenError::io(&lock_path, source)),
-        }
-        // Only for the other process's error text, so failing to write it is no error.
-        let _ignored = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id()));
+        let lock = Lock::take(path)?;
         Ok(Self { path: path.to_owned(), _lock: lock })
     }
 
     /// The path of the data file.
     pub(crate) fn data_path(&self) -> PathBuf {
         self.path.join(DATA_FILE)
+    }
+
+    /// The file that holds the reserve.
+    pub(crate) fn reserve_file(&self) -> Result<File, OpenError> {
+        let path = self.path.join(RESERVE_FILE);
+        private_file(&path, false).map_err(|source| OpenError::io(&path, source))
     }
 
     /// The data file; made with `initialise` if there is none, so that it is complete or absent.

@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use parking_lot::RwLock;
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
 
 /// One growing run of bytes on stable storage.
 ///
@@ -26,6 +28,9 @@ pub trait Disk: Debug + Send + Sync + 'static {
     /// Cuts or grows; new bytes are zero.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
+    /// Cuts or grows to `len`, and takes the space for all of it now. On failure it is as long as before.
+    fn allocate(&self, len: u64) -> io::Result<()>;
+
     /// Writes all of `data`.
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()>;
 
@@ -44,6 +49,28 @@ impl FileDisk {
     }
 }
 
+impl FileDisk {
+    /// Writes what no file system stores in less space than it takes.
+    fn fill(&self, from: u64, to: u64) -> io::Result<()> {
+        let mut noise = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut block = [0_u8; 4096];
+        let mut at = from;
+        while at < to {
+            for word in block.chunks_exact_mut(8) {
+                noise ^= noise << 13;
+                noise ^= noise >> 7;
+                noise ^= noise << 17;
+                word.copy_from_slice(&noise.to_ne_bytes());
+            }
+            let len = usize::try_from(to - at).unwrap_or(block.len()).min(block.len());
+            self.0.write_all_at(&block[..len], at)?;
+            at += len as u64;
+        }
+        // Only now it is certain that there was space.
+        self.0.sync_data()
+    }
+}
+
 impl Disk for FileDisk {
     fn len(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
@@ -55,6 +82,21 @@ impl Disk for FileDisk {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.0.set_len(len)
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        let before = self.0.metadata()?.len();
+        if len <= before {
+            return self.0.set_len(len);
+        }
+        let taken = match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), before, len - before) {
+            Err(Errno::OPNOTSUPP) => self.fill(before, len),
+            done => done.map_err(io::Error::from),
+        };
+        if taken.is_err() {
+            self.0.set_len(before)?;
+        }
+        taken
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
@@ -98,6 +140,10 @@ impl Disk for MemoryDisk {
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.0.write().resize(index(len)?, 0);
         Ok(())
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        self.set_len(len)
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {

@@ -8,8 +8,10 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
-use super::rows::RowKey;
 use crate::kv::{Compare, LeaseId, Revision};
+
+/// The revision and the place of a change within it.
+pub(crate) type RowKey = (Revision, u32);
 
 /// What one revision made of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

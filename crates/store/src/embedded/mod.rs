@@ -10,7 +10,9 @@
 //!   and reading goes on; if the disk refuses even that, reading goes on without the disk being
 //!   written, until it can be.
 //!
-//! Absent on purpose: quotas, users, alarms, and anything about more than one member.
+//! * On a full disk writes are refused and deletions go on ([`reserve`]).
+//!
+//! Absent on purpose: quotas, users, and anything about more than one member.
 
 mod backend;
 mod directory;
@@ -21,22 +23,25 @@ mod lease;
 mod open;
 mod read;
 mod recovery;
+mod reserve;
 mod rows;
 mod watch;
 mod writer;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use coffer_types::time::Clock;
 use parking_lot::{Mutex, RwLock};
 use prost::Message;
 use redb::Database;
 use tokio::sync::{mpsc, oneshot};
 
+pub use directory::{DATA_FILE, Lock};
 pub use disk::{Disk, FileDisk, MemoryDisk};
 pub use error::OpenError;
 
@@ -46,7 +51,8 @@ use self::lease::{Leases, MAX_TTL_SECONDS};
 use self::read::Fault;
 use self::watch::Hub;
 use crate::kv::{
-    Kv, KvError, LeaseId, RangeRequest, RangeResponse, Revision, Txn, TxnResponse, WatchRequest, WatchStream,
+    Kv, KvError, LeaseId, Op, RangeRequest, RangeResponse, Revision, Txn, TxnResponse, WatchRequest,
+    WatchStream,
 };
 use crate::limits::{MAX_REQUEST_BYTES, REQUEST_OVERHEAD, check_range, check_txn};
 
@@ -65,12 +71,19 @@ pub struct EmbeddedOptions {
     pub cache_bytes: usize,
     /// How often an idle watch reports its progress, if it asked for that; zero means only on request.
     pub progress_interval: Duration,
+    /// How much space is kept for deletions on a full disk, in a file beside the store.
+    pub reserve_bytes: u64,
 }
 
 impl EmbeddedOptions {
     /// A cache that keeps small stores in memory, and kube-apiserver's progress interval.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, cache_bytes: 32 << 20, progress_interval: Duration::from_secs(5) }
+        Self {
+            clock,
+            cache_bytes: 32 << 20,
+            progress_interval: Duration::from_secs(5),
+            reserve_bytes: 16 << 20,
+        }
     }
 }
 
@@ -117,6 +130,8 @@ pub(crate) struct Shared {
     progress_interval: Duration,
     /// For readers that find the database broken. Weak, so that it does not keep the writer alive.
     healer: mpsc::WeakSender<Command>,
+    /// Whether the disk is full.
+    full: Arc<AtomicBool>,
     /// Let go of after the database.
     directory: Mutex<Option<directory::Directory>>,
 }
@@ -135,6 +150,8 @@ pub(crate) enum Command {
     Expire(Reply<()>),
     /// Forgets history.
     Compact(Revision, Reply<()>),
+    /// Looks whether a full disk has space again.
+    Look(Reply<()>),
     /// Reopens the database if it still is the one that a reader could not read.
     Heal(u64, oneshot::Sender<()>),
     /// Ends the writer.
@@ -153,7 +170,7 @@ async fn heal<T: Send + 'static>(
     };
     let opened = shared.opened.load(Ordering::Acquire);
     match run(read.clone()).await {
-        Err(Fault::Disk(reason)) => {
+        Err(Fault::Disk(reason) | Fault::Full(reason)) => {
             let Some(queue) = shared.healer.upgrade() else { return Err(Fault::Disk(reason)) };
             let (reply, answer) = oneshot::channel();
             if queue.send(Command::Heal(opened, reply)).await.is_err() {
@@ -172,7 +189,7 @@ impl Fault {
     fn of_read(self) -> KvError {
         match self {
             Self::Kv(error) => error,
-            Self::Disk(reason) => KvError::Unavailable(reason),
+            Self::Disk(reason) | Self::Full(reason) => KvError::Unavailable(reason),
         }
     }
 }
@@ -193,7 +210,7 @@ impl Embedded {
     ) -> Result<T, KvError> {
         if small {
             match read(&self.shared) {
-                Err(Fault::Disk(_)) => {}
+                Err(Fault::Disk(_) | Fault::Full(_)) => {}
                 done => return done.map_err(Fault::of_read),
             }
         }
@@ -229,6 +246,16 @@ fn small(request: &RangeRequest) -> bool {
     request.end.is_empty() || (0 < request.limit && request.limit <= READ_INLINE && !request.count_only)
 }
 
+/// Whether a transaction that only reads takes no longer than one small read may.
+fn all_small(txn: &Txn) -> bool {
+    let count = i64::try_from(txn.success.len() + txn.failure.len()).unwrap_or(i64::MAX);
+    count <= READ_INLINE
+        && txn.success.iter().chain(&txn.failure).all(|op| match op {
+            Op::Range(request) => request.end.is_empty(),
+            Op::Put { .. } | Op::Delete { .. } | Op::DeleteRange { .. } => false,
+        })
+}
+
 #[async_trait]
 impl Kv for Embedded {
     async fn range(&self, request: RangeRequest) -> Result<RangeResponse, KvError> {
@@ -239,7 +266,7 @@ impl Kv for Embedded {
     async fn txn(&self, txn: Txn) -> Result<TxnResponse, KvError> {
         check_txn(&txn)?;
         if txn.changes_nothing() {
-            return self.read(false, move |shared| shared.read_only(&txn)).await;
+            return self.read(all_small(&txn), move |shared| shared.read_only(&txn)).await;
         }
         let bytes = crate::etcd::wire::TxnRequest::from(&txn).encoded_len();
         if MAX_REQUEST_BYTES < bytes + REQUEST_OVERHEAD {
@@ -255,8 +282,8 @@ impl Kv for Embedded {
         Ok(watch::open(&self.shared, request))
     }
 
-    async fn request_progress(&self) -> Result<(), KvError> {
-        self.shared.hub.request_progress();
+    async fn request_progress(&self, start: &Bytes) -> Result<(), KvError> {
+        self.shared.hub.request_progress(start);
         Ok(())
     }
 
@@ -285,5 +312,14 @@ impl Kv for Embedded {
 
     fn supports_progress(&self) -> bool {
         true
+    }
+
+    async fn alarm(&self) -> Option<String> {
+        if !self.shared.full.load(Ordering::Acquire) {
+            return None;
+        }
+        // It may be over by now; whether the looking failed shows in the same place.
+        let _looked = self.ask(Command::Look).await;
+        self.shared.full.load(Ordering::Acquire).then(|| format!("ALARM NOSPACE: {}", reserve::NO_SPACE))
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
@@ -17,6 +17,7 @@ use super::disk::{Disk, FileDisk, MemoryDisk};
 use super::error::OpenError;
 use super::index::KeyIndex;
 use super::lease::{self, Lease, Leases};
+use super::reserve::Reserve;
 use super::rows::{
     FORMAT, LEASES, META, META_COMMIT, META_COMPACTED, META_FORMAT, META_LEASE, META_REVISION, ROWS,
     decode_entry,
@@ -53,20 +54,29 @@ impl Embedded {
                 let journal = Arc::new(journal.map_err(|source| OpenError::io(&data, source))?);
                 open_database(Through(journal), cache_bytes, &data).map(drop)
             })?;
-            let (journal, database, loaded) = load_disk(Arc::new(FileDisk::new(file)), cache_bytes, &data)?;
-            Ok((journal, database, loaded, Some(directory)))
+            let reserve: Arc<dyn Disk> = Arc::new(FileDisk::new(directory.reserve_file()?));
+            let opened = load_disk(Arc::new(FileDisk::new(file)), cache_bytes, &data)?;
+            Ok((opened, reserve, directory))
         });
-        let (journal, database, loaded, directory) = finished(opened.await, directory)?;
-        Ok(Self::start(journal, database, loaded, directory, options))
+        let (opened, reserve, directory) = finished(opened.await, directory)?;
+        Ok(Self::start(opened, Some(reserve), Some(directory), options))
     }
 
     /// Opens the store on a disk of the caller's; it is empty, or holds a store. Needs a running tokio runtime.
     pub async fn open_disk(disk: Arc<dyn Disk>, options: EmbeddedOptions) -> Result<Self, OpenError> {
+        Self::open_disks(disk, None, options).await
+    }
+
+    /// As [`Embedded::open_disk`], with a place beside it for the space that is kept for deletions.
+    pub async fn open_disks(
+        disk: Arc<dyn Disk>,
+        reserve: Option<Arc<dyn Disk>>,
+        options: EmbeddedOptions,
+    ) -> Result<Self, OpenError> {
         let path = Path::new("the given disk");
         let cache_bytes = options.cache_bytes;
         let opened = tokio::task::spawn_blocking(move || load_disk(disk, cache_bytes, path));
-        let (journal, database, loaded) = finished(opened.await, path)?;
-        Ok(Self::start(journal, database, loaded, None, options))
+        Ok(Self::start(finished(opened.await, path)?, reserve, None, options))
     }
 
     /// A new store in memory. Needs a running tokio runtime.
@@ -75,12 +85,13 @@ impl Embedded {
     }
 
     fn start(
-        journal: Arc<Journal>,
-        database: Database,
-        loaded: Loaded,
+        (journal, database, loaded): Opened,
+        reserve: Option<Arc<dyn Disk>>,
         directory: Option<Directory>,
         options: EmbeddedOptions,
     ) -> Self {
+        let full = Arc::new(AtomicBool::new(false));
+        let reserve = Reserve::new(reserve, options.reserve_bytes, Arc::clone(&full));
         let (queue, requests) = mpsc::channel(QUEUE);
         let hub = Hub::default();
         hub.start_at(loaded.start.revision);
@@ -104,9 +115,10 @@ impl Embedded {
             clock: options.clock,
             progress_interval: options.progress_interval,
             healer: queue.downgrade(),
+            full,
             directory: Mutex::new(directory),
         });
-        let writer = Writer::new(Arc::clone(&shared), loaded.start);
+        let writer = Writer::new(Arc::clone(&shared), reserve, loaded.start);
         let writer = std::thread::Builder::new()
             .name("store-writer".into())
             .spawn(move || writer.run(requests))

@@ -1,5 +1,6 @@
 //! Reading: what is visible, at any revision that has not been compacted.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -24,6 +25,26 @@ pub(crate) enum Fault {
     Kv(KvError),
     /// The disk's.
     Disk(String),
+    /// The disk is full.
+    Full(String),
+}
+
+impl Fault {
+    fn of_disk(error: redb::Error) -> Self {
+        match error {
+            redb::Error::Io(source) => source.into(),
+            error => Self::Disk(error.to_string()),
+        }
+    }
+}
+
+impl From<std::io::Error> for Fault {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::Full(error.to_string()),
+            _ => Self::Disk(error.to_string()),
+        }
+    }
 }
 
 impl From<KvError> for Fault {
@@ -36,7 +57,7 @@ macro_rules! disk_faults {
     ($($error:ty),*) => {$(
         impl From<$error> for Fault {
             fn from(error: $error) -> Self {
-                Self::Disk(error.to_string())
+                Self::of_disk(error.into())
             }
         }
     )*};
@@ -47,8 +68,7 @@ disk_faults!(
     redb::TableError,
     redb::TransactionError,
     redb::CommitError,
-    redb::DatabaseError,
-    std::io::Error
+    redb::DatabaseError
 );
 
 /// A piece of history.
@@ -117,7 +137,7 @@ pub(crate) fn fill(
     found: Resolved,
     keys_only: bool,
     revision: Revision,
-    rows: Option<&impl ReadableTable<super::rows::RowKey, &'static [u8]>>,
+    rows: Option<&impl ReadableTable<super::index::RowKey, &'static [u8]>>,
 ) -> Result<RangeResponse, redb::StorageError> {
     let mut items = Vec::with_capacity(found.keys.len());
     for (key, entry) in found.keys {

@@ -5,11 +5,13 @@ use std::sync::atomic::Ordering;
 
 use redb::Database;
 
+use super::Command;
 use super::backend::Through;
 use super::open::{build, number};
 use super::read::Fault;
+use super::reserve::NO_SPACE;
 use super::rows::META_COMMIT;
-use super::writer::{Batch, DISK_REST, Writer};
+use super::writer::{Answer, Batch, DISK_REST, Writer};
 use crate::kv::{KvError, Revision};
 
 impl Writer {
@@ -66,6 +68,21 @@ impl Writer {
         self.health.writable
     }
 
+    /// Makes the file smaller, so that a full disk has space again. Readers wait meanwhile.
+    pub(crate) fn shrink(&mut self) {
+        let mut slot = self.shared.database.write();
+        let Some(database) = slot.as_mut() else { return };
+        let result = database.compact();
+        drop(slot);
+        match result {
+            Ok(_) => self.reserve.note_smaller(),
+            Err(error) => {
+                tracing::warn!(%error, "the embedded store could not be made smaller");
+                self.reopen();
+            }
+        }
+    }
+
     fn read_only(&self) -> Option<Database> {
         let overlay = self.shared.journal.overlay().ok()?;
         build(overlay, self.shared.cache_bytes)
@@ -79,13 +96,19 @@ impl Writer {
     }
 
     /// The batch is not on stable storage, or nobody knows.
-    pub(crate) fn fail(&mut self, batch: Batch, fault: Fault) {
-        let reason = match fault {
-            Fault::Disk(reason) => reason,
-            Fault::Kv(error) => error.to_string(),
+    /// Gives the commands that are to be run again, because a full disk has got some space for them.
+    pub(crate) fn fail(&mut self, batch: Batch, fault: Fault) -> Vec<Command> {
+        let (reason, full) = match fault {
+            Fault::Disk(reason) => (reason, false),
+            Fault::Full(reason) => (format!("{NO_SPACE}: {reason}"), true),
+            Fault::Kv(error) => (error.to_string(), false),
         };
         tracing::error!(reason, requests = batch.answers.len(), "a commit of the embedded store failed");
-        self.health.failures += 1;
+        // Before anything is tried on the disk: opening the database may take space too.
+        let relieved = full && self.reserve.run_out(self.shared.clock.monotonic());
+        if !relieved {
+            self.health.failures += 1;
+        }
         self.health.reason.clone_from(&reason);
         if 1 < self.health.failures {
             self.rest();
@@ -94,7 +117,7 @@ impl Writer {
         if self.health.certain && self.commits_on_disk() == Some(self.commits + 1) {
             // The commit was complete, and what failed came after it.
             self.acknowledge(batch);
-            return;
+            return Vec::new();
         }
         let error = if self.health.certain {
             KvError::Refused(reason)
@@ -102,9 +125,19 @@ impl Writer {
             KvError::Unavailable(format!("the disk failed, and the write may show after a restart: {reason}"))
         };
         self.take_back(&batch);
+        let mut again = Vec::new();
         for answer in batch.answers {
-            answer.send(Some(&error));
+            match answer.again() {
+                Ok(command) if relieved && self.health.certain => again.push(command),
+                Ok(command) => {
+                    if let Some(answer) = Answer::unanswered(command) {
+                        answer.send(Some(&error));
+                    }
+                }
+                Err(answer) => answer.send(Some(&error)),
+            }
         }
+        again
     }
 
     /// Makes memory what it was before the batch.

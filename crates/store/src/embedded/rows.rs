@@ -7,11 +7,8 @@
 use bytes::Bytes;
 use redb::{ReadableTable, StorageError, TableDefinition};
 
-use super::index::Entry;
+use super::index::{Entry, RowKey};
 use crate::kv::{KeyValue, LeaseId, Revision};
-
-/// The revision and the place of a change within it.
-pub(crate) type RowKey = (Revision, u32);
 
 /// Every change since the last compaction.
 pub(crate) const ROWS: TableDefinition<'_, RowKey, &[u8]> = TableDefinition::new("rows");

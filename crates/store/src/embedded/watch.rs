@@ -131,9 +131,10 @@ impl Hub {
         self.published.store(revision, Ordering::Release);
     }
 
-    /// Has every watch that reports progress do so as soon as it is drained.
-    pub(crate) fn request_progress(&self) {
-        for watcher in self.watchers.lock().all.values().filter(|watcher| watcher.progress) {
+    /// Has the watches that begin at `start` and report progress do so as soon as they are drained.
+    pub(crate) fn request_progress(&self, start: &[u8]) {
+        let watchers = self.watchers.lock();
+        for watcher in watchers.all.values().filter(|watcher| watcher.progress && watcher.start == start) {
             watcher.buffer.lock().progress_due = true;
             watcher.wake.notify_one();
         }
@@ -290,7 +291,7 @@ impl Cursor {
         let History { events, next } = match piece.await {
             Ok(piece) => piece,
             Err(Fault::Kv(error)) => return Err(error),
-            Err(Fault::Disk(reason)) => return Err(KvError::Unavailable(reason)),
+            Err(Fault::Disk(reason) | Fault::Full(reason)) => return Err(KvError::Unavailable(reason)),
         };
         let _publishing = self.shared.hub.watchers.lock();
         let caught_up = self.shared.hub.published.load(Ordering::Acquire) < next;

@@ -8,12 +8,11 @@ use bytes::Bytes;
 use redb::{Durability, Table, WriteTransaction};
 use tokio::sync::mpsc;
 
-use super::index::Entry;
+use super::index::{Entry, RowKey};
 use super::lease::Lease;
 use super::read::{Fault, fill, resolve};
-use super::rows::{
-    LEASES, META, META_COMMIT, META_COMPACTED, META_LEASE, META_REVISION, ROWS, RowKey, encode, load,
-};
+use super::reserve::{NO_SPACE, Reserve, grows};
+use super::rows::{LEASES, META, META_COMMIT, META_COMPACTED, META_LEASE, META_REVISION, ROWS, encode, load};
 use super::watch::Change;
 use super::{Command, Reply, Shared};
 use crate::kv::{KeyValue, KvError, KvEvent, LeaseId, Op, OpResponse, Revision, Txn, TxnResponse};
@@ -44,6 +43,7 @@ pub(crate) struct Writer {
     /// Rows of the forgotten history.
     dead: VecDeque<RowKey>,
     pub(crate) health: Health,
+    pub(crate) reserve: Reserve,
     row: Vec<u8>,
 }
 
@@ -94,9 +94,17 @@ impl Batch {
 
 /// An answer that is held back until the batch is on stable storage.
 pub(crate) enum Answer {
-    Txn(Reply<TxnResponse>, Result<TxnResponse, KvError>),
+    /// The transaction itself, if it may go on when the disk is full.
+    Txn(Reply<TxnResponse>, Result<TxnResponse, KvError>, Option<Txn>),
     Lease(Reply<LeaseId>, Result<LeaseId, KvError>),
-    Done(Reply<()>, Result<(), KvError>),
+    Done(Reply<()>, Result<(), KvError>, Option<Freeing>),
+}
+
+/// What may go on when the disk is full, beside deletions.
+pub(crate) enum Freeing {
+    Revoke(LeaseId),
+    Expire,
+    Compact(Revision),
 }
 
 impl Answer {
@@ -106,15 +114,46 @@ impl Answer {
             let _gone = reply.send(failure.map_or(result, |error| Err(error.clone())));
         }
         match self {
-            Self::Txn(reply, result) => send(reply, result, failure),
+            Self::Txn(reply, result, _) => send(reply, result, failure),
             Self::Lease(reply, result) => send(reply, result, failure),
-            Self::Done(reply, result) => send(reply, result, failure),
+            Self::Done(reply, result, _) => send(reply, result, failure),
+        }
+    }
+
+    /// The command anew, if it may go on when the disk is full.
+    pub(crate) fn again(self) -> Result<Command, Self> {
+        match self {
+            Self::Txn(reply, _, Some(txn)) => Ok(Command::Txn(txn, reply)),
+            Self::Done(reply, _, Some(Freeing::Revoke(lease))) => Ok(Command::Revoke(lease, reply)),
+            Self::Done(reply, _, Some(Freeing::Expire)) => Ok(Command::Expire(reply)),
+            Self::Done(reply, _, Some(Freeing::Compact(revision))) => Ok(Command::Compact(revision, reply)),
+            other => Err(other),
+        }
+    }
+
+    /// The reply of a command that was not run.
+    pub(crate) fn unanswered(command: Command) -> Option<Self> {
+        match command {
+            Command::Txn(txn, reply) => {
+                let again = (!grows(&txn)).then_some(txn);
+                Some(Self::Txn(reply, Err(unknown()), again))
+            }
+            Command::Grant(_, reply) => Some(Self::Lease(reply, Err(unknown()))),
+            Command::Revoke(lease, reply) => {
+                Some(Self::Done(reply, Err(unknown()), Some(Freeing::Revoke(lease))))
+            }
+            Command::Expire(reply) => Some(Self::Done(reply, Err(unknown()), Some(Freeing::Expire))),
+            Command::Compact(revision, reply) => {
+                Some(Self::Done(reply, Err(unknown()), Some(Freeing::Compact(revision))))
+            }
+            Command::Look(reply) => Some(Self::Done(reply, Err(unknown()), None)),
+            Command::Heal(..) | Command::Close => None,
         }
     }
 }
 
 impl Writer {
-    pub(crate) fn new(shared: Arc<Shared>, start: Start) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, reserve: Reserve, start: Start) -> Self {
         let health = Health {
             writable: true,
             certain: true,
@@ -130,6 +169,7 @@ impl Writer {
             attached: HashMap::new(),
             dead: start.dead.into(),
             health,
+            reserve,
             row: Vec::new(),
         };
         writer.rebuild_attached();
@@ -176,16 +216,20 @@ impl Writer {
             if closing {
                 return;
             }
+            if self.reserve.take_freed() {
+                self.shrink();
+            }
         }
     }
 
     fn process(&mut self, commands: Vec<Command>) {
+        let commands = self.admit(commands);
         if commands.is_empty() && self.dead.is_empty() {
             return;
         }
         if let Err(reason) = self.ready() {
             let error = KvError::Refused(reason);
-            for answer in commands.into_iter().filter_map(unanswered) {
+            for answer in commands.into_iter().filter_map(Answer::unanswered) {
                 answer.send(Some(&error));
             }
             return;
@@ -193,8 +237,34 @@ impl Writer {
         let mut batch = Batch::default();
         match self.commit(commands, &mut batch) {
             Ok(()) => self.acknowledge(batch),
-            Err(fault) => self.fail(batch, fault),
+            Err(fault) => {
+                // What a full disk has stopped and the reserve lets go on; each time there is less of it.
+                let again = self.fail(batch, fault);
+                if !again.is_empty() {
+                    self.process(again);
+                }
+            }
         }
+    }
+
+    /// On a full disk, refuses what would make the store larger.
+    fn admit(&mut self, commands: Vec<Command>) -> Vec<Command> {
+        self.reserve.look(self.shared.clock.monotonic());
+        let full = self.reserve.full();
+        let mut admitted = Vec::with_capacity(commands.len());
+        for command in commands {
+            match command {
+                Command::Look(reply) => Answer::Done(reply, Ok(()), None).send(None),
+                Command::Txn(txn, reply) if full && grows(&txn) => {
+                    Answer::Txn(reply, Err(KvError::Refused(NO_SPACE.to_owned())), None).send(None);
+                }
+                Command::Grant(_, reply) if full => {
+                    Answer::Lease(reply, Err(KvError::Refused(NO_SPACE.to_owned()))).send(None);
+                }
+                command => admitted.push(command),
+            }
+        }
+        admitted
     }
 
     /// Runs the commands and commits what they changed. On failure all of them are in `batch`.
@@ -202,7 +272,7 @@ impl Writer {
         let mut commands = commands.into_iter();
         let result = self.try_commit(&mut commands, batch);
         // Those that were not reached share the fate of the batch.
-        batch.answers.extend(commands.filter_map(unanswered));
+        batch.answers.extend(commands.filter_map(Answer::unanswered));
         result
     }
 
@@ -258,28 +328,36 @@ impl Writer {
     ) -> Result<(), Fault> {
         // A failing disk must find the reply in the batch, so the answer is put there in any case.
         macro_rules! answer {
-            ($kind:ident, $reply:expr, $result:expr) => {
+            ($kind:ident, $reply:expr, $result:expr $(, $again:expr)?) => {
                 match $result {
-                    Ok(value) => batch.answers.push(Answer::$kind($reply, Ok(value))),
-                    Err(Fault::Kv(error)) => batch.answers.push(Answer::$kind($reply, Err(error))),
+                    Ok(value) => batch.answers.push(Answer::$kind($reply, Ok(value) $(, $again)?)),
+                    Err(Fault::Kv(error)) => batch.answers.push(Answer::$kind($reply, Err(error) $(, $again)?)),
                     Err(fault) => {
-                        batch.answers.push(Answer::$kind($reply, Err(unknown())));
+                        batch.answers.push(Answer::$kind($reply, Err(unknown()) $(, $again)?));
                         return Err(fault);
                     }
                 }
             };
         }
         match command {
-            Command::Txn(txn, reply) => answer!(Txn, reply, self.txn(rows, txn, batch)),
+            Command::Txn(txn, reply) => {
+                let again = (!grows(&txn)).then(|| txn.clone());
+                answer!(Txn, reply, self.txn(rows, txn, batch), again);
+            }
             Command::Grant(seconds, reply) => answer!(Lease, reply, self.grant(write, seconds, batch)),
-            Command::Revoke(lease, reply) => answer!(Done, reply, self.revoke(write, rows, &[lease], batch)),
+            Command::Revoke(lease, reply) => {
+                let again = Some(Freeing::Revoke(lease));
+                answer!(Done, reply, self.revoke(write, rows, &[lease], batch), again);
+            }
             Command::Expire(reply) => {
                 let ended = self.shared.leases.ended(self.shared.clock.monotonic());
-                answer!(Done, reply, self.expire(write, rows, &ended, batch));
+                answer!(Done, reply, self.expire(write, rows, &ended, batch), Some(Freeing::Expire));
             }
-            Command::Compact(revision, reply) => answer!(Done, reply, self.compact(revision, batch)),
-            // The loop has taken them out.
-            Command::Heal(..) | Command::Close => {}
+            Command::Compact(revision, reply) => {
+                answer!(Done, reply, self.compact(revision, batch), Some(Freeing::Compact(revision)));
+            }
+            // They have been taken out before.
+            Command::Heal(..) | Command::Look(_) | Command::Close => {}
         }
         Ok(())
     }
@@ -508,6 +586,9 @@ impl Writer {
         self.health.failures = 0;
         self.commits += i64::from(batch.changed());
         self.dead.drain(..batch.swept);
+        if 0 < batch.swept && self.dead.is_empty() {
+            self.reserve.note_freed();
+        }
         self.shared.hub.publish(&batch.changes, || self.shared.state.write().visible = self.current);
         if let Some(revision) = batch.compacted {
             let mut state = self.shared.state.write();
@@ -537,16 +618,4 @@ fn weight(command: &Command) -> usize {
         _ => 0,
     };
     txn.success.iter().map(bytes).sum::<usize>() + txn.failure.iter().map(bytes).sum::<usize>()
-}
-
-/// The reply of a command that was not run.
-fn unanswered(command: Command) -> Option<Answer> {
-    match command {
-        Command::Txn(_, reply) => Some(Answer::Txn(reply, Err(unknown()))),
-        Command::Grant(_, reply) => Some(Answer::Lease(reply, Err(unknown()))),
-        Command::Revoke(_, reply) | Command::Expire(reply) | Command::Compact(_, reply) => {
-            Some(Answer::Done(reply, Err(unknown())))
-        }
-        Command::Heal(..) | Command::Close => None,
-    }
 }

@@ -19,6 +19,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use coffer_types::SecretBytes;
 use coffer_types::time::Clock;
 use futures::future::{Either, join_all, select};
@@ -299,9 +300,9 @@ impl Kv for EtcdKv {
         Ok(watch::run(first, responses, endpoint, request.progress, asker))
     }
 
-    async fn request_progress(&self) -> Result<(), KvError> {
+    async fn request_progress(&self, start: &Bytes) -> Result<(), KvError> {
         for asker in watch::running(&mut self.askers.lock()) {
-            asker.ask();
+            asker.ask(start);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 
 use std::sync::{Arc, Weak};
 
+use bytes::Bytes;
 use futures::{StreamExt, stream};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -22,13 +23,20 @@ use crate::kv::{self, KvError, WatchMessage, WatchStream};
 const REQUESTS: usize = 2;
 
 /// The way to ask one watch for its progress.
-pub(super) struct Asker(mpsc::Sender<WatchRequest>);
+pub(super) struct Asker {
+    /// The first key that it watches.
+    start: Bytes,
+    requests: mpsc::Sender<WatchRequest>,
+}
 
 impl Asker {
-    /// Asks; a watch that is ending is none of our business.
-    pub(super) fn ask(&self) {
+    /// Asks if it begins at this key; a watch that is ending is none of our business.
+    pub(super) fn ask(&self, start: &Bytes) {
+        if self.start != start {
+            return;
+        }
         let request = WatchRequest { request: Some(WatchKind::Progress(WatchProgressRequest {})) };
-        let _full_or_gone = self.0.try_send(request);
+        let _full_or_gone = self.requests.try_send(request);
     }
 }
 
@@ -44,7 +52,8 @@ pub(super) fn requests(request: &kv::WatchRequest) -> (Arc<Asker>, ReceiverStrea
     };
     // The channel is empty, so there is room.
     let _room = sender.try_send(WatchRequest { request: Some(WatchKind::Create(create)) });
-    (Arc::new(Asker(sender)), ReceiverStream::new(receiver))
+    let asker = Asker { start: request.start.clone(), requests: sender };
+    (Arc::new(asker), ReceiverStream::new(receiver))
 }
 
 /// What the server has said about a watch that was to be created.

@@ -50,8 +50,9 @@ impl fmt::Display for StorageError {
 /// Why a stored value is no object. The texts hold no bytes of the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ReadError {
-    /// It cannot be decrypted.
-    #[error("data from the storage is not transformable revision=0: {0}")]
+    /// It cannot be decrypted. Why is for the log: whoever can write to the store and ask the server
+    /// would learn from it, byte by byte, what a value under aescbc holds.
+    #[error("data from the storage is not transformable revision=0: the value cannot be decrypted")]
     Transform(String),
     /// It can be decrypted, and is no object of this resource.
     #[error("object not decodable revision={revision}: {why}")]
@@ -63,17 +64,31 @@ pub(crate) enum ReadError {
     },
 }
 
+/// What can be done about a value that cannot be read.
+const WAY_OUT: &str = "give the server the key that it was written under, or delete it unread with the \
+                       delete option ignoreStoreReadErrorWithClusterBreakingPotential=true, for which the \
+                       verb unsafe-delete-ignore-read-errors is needed";
+
 impl ReadError {
     /// What a GET answers; `key` is relative to the etcd prefix.
     pub(crate) fn on_get(&self, key: &str) -> Status {
-        Status::internal(corrupt(key, self))
+        Status::internal(format!("{}; {WAY_OUT}", corrupt(key, self))).with_internal(self.cause())
     }
 
     /// What an update or a deletion answers.
     pub(crate) fn on_write(&self) -> Status {
+        let status = match self {
+            Self::Transform(_) => Status::internal(format!("{self}; {WAY_OUT}")),
+            Self::Decode { .. } => Status::plain(format!("{self}; {WAY_OUT}")),
+        };
+        status.with_internal(self.cause())
+    }
+
+    /// All that is known, for the log.
+    pub(crate) fn cause(&self) -> String {
         match self {
-            Self::Transform(_) => Status::internal(self),
-            Self::Decode { .. } => Status::plain(self.to_string()),
+            Self::Transform(why) => why.clone(),
+            Self::Decode { .. } => self.to_string(),
         }
     }
 
@@ -112,6 +127,7 @@ impl UnreadableList {
     pub(crate) fn finish(self, resource: &Resource) -> Result<(), Status> {
         let Some((first_key, first)) = self.found.first() else { return Ok(()) };
         let what = qualified(&resource.group, &resource.name);
+        let cause = first.cause();
         let first = corrupt(first_key, first);
         let mut message = format!("failed to read one or more {what} from the storage: {first}");
         if 1 < self.found.len() {
@@ -119,6 +135,7 @@ impl UnreadableList {
         }
         let mut status =
             Status::new(500, "StoreReadError", message).about(&resource.group, &resource.name, "list");
+        status = status.with_internal(cause);
         for (key, error) in &self.found {
             status = status.with_cause("UnexpectedServerResponse", corrupt(key, error).to_string(), key);
         }
@@ -250,8 +267,9 @@ mod tests {
             status.message,
             "failed to read one or more secrets from the storage: StorageError: corrupt object, Code: 7, \
              Key: /registry/secrets/ns/a, ResourceVersion: 0, AdditionalErrorMsg: data from the storage is \
-             not transformable revision=0: no matching key (and 1 more)"
+             not transformable revision=0: the value cannot be decrypted (and 1 more)"
         );
+        assert_eq!(status.internal.as_deref(), Some("no matching key"));
         let details = status.details.expect("details");
         assert_eq!(details.causes.len(), 2);
         assert_eq!(details.causes[1].field, "/registry/secrets/ns/b");

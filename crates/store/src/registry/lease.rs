@@ -7,6 +7,7 @@ use coffer_types::time::Clock;
 use tokio::sync::Mutex;
 
 use crate::kv::{Kv, KvError, LeaseId};
+use crate::statistics::Histogram;
 
 /// How many objects share a lease at most, so that its end is not one huge deletion.
 pub const MAX_OBJECTS_PER_LEASE: u32 = 1000;
@@ -17,6 +18,8 @@ pub const REUSE_DURATION: Duration = Duration::from_secs(60);
 pub(crate) struct Leases {
     kv: Arc<dyn Kv>,
     clock: Arc<dyn Clock>,
+    /// How many objects a lease had when it was replaced; of the first one, the one that asked for it.
+    shared_by: Arc<Histogram>,
     /// Held while a new lease is asked for, so that many writers wait for one lease.
     current: Mutex<Option<Lease>>,
 }
@@ -28,8 +31,8 @@ struct Lease {
 }
 
 impl Leases {
-    pub(crate) fn new(kv: Arc<dyn Kv>, clock: Arc<dyn Clock>) -> Self {
-        Self { kv, clock, current: Mutex::new(None) }
+    pub(crate) fn new(kv: Arc<dyn Kv>, clock: Arc<dyn Clock>, shared_by: Arc<Histogram>) -> Self {
+        Self { kv, clock, shared_by, current: Mutex::new(None) }
     }
 
     /// A lease that lasts at least `ttl` from now and not much longer.
@@ -37,9 +40,11 @@ impl Leases {
         let slack = slack(ttl);
         let mut current = self.current.lock().await;
         let now = self.clock.monotonic();
+        let mut objects = 1;
         if let Some(lease) = current.as_mut() {
             // Counted even if the write then fails, as upstream does.
             lease.objects += 1;
+            objects = lease.objects;
             if now + ttl < lease.ends
                 && lease.ends <= now + ttl + slack
                 && lease.objects <= MAX_OBJECTS_PER_LEASE
@@ -49,6 +54,7 @@ impl Leases {
         }
         let ttl = ttl + slack;
         let id = self.kv.lease_grant(ttl).await?;
+        self.shared_by.observe(f64::from(objects));
         *current = Some(Lease { id, ends: now + ttl, objects: 1 });
         Ok(id)
     }

@@ -2,24 +2,25 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use bytes::Bytes;
-use coffer_crypto::transformer::Transformer;
 use coffer_types::meta::Meta;
 use coffer_types::{SecretBytes, Status, Value};
 
 use super::error::{ReadError, Resource};
+use super::sealing::{InUse, Sealing};
 use super::{ObjectCodec, Stored};
 use crate::key::{KeySpace, ObjectKey};
 use crate::kv::{KeyValue, Revision, SharedValue};
+use crate::statistics::Counts;
 
 /// How the objects of one resource are named, encoded and encrypted.
 pub(crate) struct Objects {
     pub(crate) resource: Resource,
     pub(crate) keys: KeySpace,
+    /// What was asked of the resource, and done.
+    pub(crate) counts: Counts,
     codec: Arc<dyn ObjectCodec>,
-    /// Swapped when the encryption configuration is reloaded.
-    transformer: ArcSwap<Arc<dyn Transformer>>,
+    sealing: Sealing,
 }
 
 /// A readable value.
@@ -55,20 +56,23 @@ impl Objects {
         resource: Resource,
         keys: KeySpace,
         codec: Arc<dyn ObjectCodec>,
-        transformer: Arc<dyn Transformer>,
+        in_use: Arc<InUse>,
     ) -> Self {
-        Self { resource, keys, codec, transformer: ArcSwap::from_pointee(transformer) }
+        let sealing = Sealing::new(in_use, &resource.group, &resource.name);
+        Self { resource, keys, counts: Counts::default(), codec, sealing }
     }
 
-    pub(crate) fn swap_transformer(&self, transformer: Arc<dyn Transformer>) {
-        self.transformer.store(Arc::new(transformer));
+    /// Lets go of transformers that are in use no more.
+    pub(crate) fn look_at_transformers(&self) {
+        drop(self.sealing.now());
     }
 
     /// Decrypts a value and computes what selectors look at.
     pub(crate) fn open(&self, kv: &KeyValue) -> Result<Opened, ReadError> {
         let plain = self
+            .sealing
+            .now()
             .transformer
-            .load()
             .from_storage(&kv.value, &kv.key)
             .map_err(|error| ReadError::Transform(error.to_string()))?;
         let stale = plain.stale;
@@ -94,7 +98,10 @@ impl Objects {
         plain: SecretBytes,
         revision: Revision,
     ) -> Result<Arc<Stored>, ReadError> {
-        let decode_error = |why: String| ReadError::Decode { revision, why };
+        let decode_error = |why: String| {
+            self.counts.decode_errors.add(1);
+            ReadError::Decode { revision, why }
+        };
         let (namespace, name) = self
             .keys
             .split(key)
@@ -112,10 +119,10 @@ impl Objects {
 
     /// The object with its `resourceVersion`.
     pub(crate) fn decode(&self, stored: &Stored) -> Result<Value, ReadError> {
-        let mut object = self
-            .codec
-            .decode(&stored.bytes)
-            .map_err(|why| ReadError::Decode { revision: stored.revision, why })?;
+        let mut object = self.codec.decode(&stored.bytes).map_err(|why| {
+            self.counts.decode_errors.add(1);
+            ReadError::Decode { revision: stored.revision, why }
+        })?;
         object.set_meta_str("resourceVersion", &stored.revision.to_string());
         Ok(object)
     }
@@ -129,8 +136,13 @@ impl Objects {
 
     /// What to write.
     pub(crate) fn seal(&self, key: &ObjectKey, plain: &SecretBytes) -> Result<SharedValue, Status> {
-        self.transformer
-            .load()
+        let sealing = self.sealing.now();
+        // Counted before: a nonce is used up even when the write is lost.
+        if let Some(writes) = &sealing.writes {
+            writes.count();
+        }
+        sealing
+            .transformer
             .to_storage(plain.expose(), key.context())
             .map(|sealed| SharedValue(Bytes::from(sealed)))
             .map_err(Status::internal)

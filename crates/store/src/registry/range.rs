@@ -13,6 +13,7 @@ use crate::continue_token::{ContinueToken, LATEST};
 use crate::key::{KeyRange, ObjectKey};
 use crate::kv::{KeyValue, KvError, RangeRequest, Revision};
 use crate::shared::Shared;
+use crate::statistics::{Listed, Operation};
 
 /// Keys of a page at most, however large pages have grown. A larger limit of the client's is kept.
 pub const MAX_PAGE: usize = 10_000;
@@ -35,11 +36,13 @@ pub(crate) struct RangeList<'a> {
 /// One key as of `revision` (0: the latest), with the revision of the store when it answered.
 pub(crate) async fn read_key(
     shared: &Shared,
+    objects: &Objects,
     key: Bytes,
     revision: Revision,
 ) -> Result<(Option<KeyValue>, Revision), KvError> {
     let request = RangeRequest { start: key, revision, limit: 1, ..RangeRequest::default() };
-    let response = shared.kv.range(request).await?;
+    let answer = shared.kv.range(request);
+    let response = objects.counts.request(&*shared.clock, Operation::Get, answer).await?;
     Ok((response.items.into_iter().next(), response.revision))
 }
 
@@ -52,7 +55,7 @@ pub(crate) async fn get(
     not_older_than: Revision,
     known: Option<Arc<Stored>>,
 ) -> Result<Arc<Stored>, Status> {
-    let (kv, current) = read_key(shared, key.bytes(), 0).await.map_err(from_kv)?;
+    let (kv, current) = read_key(shared, objects, key.bytes(), 0).await.map_err(from_kv)?;
     if current < not_older_than {
         return Err(too_large_resource_version(not_older_than, current, 0));
     }
@@ -68,6 +71,22 @@ pub(crate) async fn get(
 
 /// Lists a range, page by page, until the limit is reached or nothing is left.
 pub(crate) async fn list(shared: &Shared, objects: &Objects, request: RangeList<'_>) -> Result<List, Status> {
+    let began = shared.clock.monotonic();
+    let mut listed = Listed::default();
+    let list = pages(shared, objects, request, &mut listed).await;
+    listed.returned = list.as_ref().map_or(0, |list| list.items.len());
+    // Failed ones too: they have cost as much.
+    objects.counts.store_lists.add(listed);
+    objects.counts.store_list_seconds.observe_time(shared.clock.monotonic().saturating_sub(began));
+    list
+}
+
+async fn pages(
+    shared: &Shared,
+    objects: &Objects,
+    request: RangeList<'_>,
+    listed: &mut Listed,
+) -> Result<List, Status> {
     let root = &request.range.start;
     let mut start = Bytes::from([root, request.start].concat());
     let mut revision = request.revision;
@@ -84,7 +103,8 @@ pub(crate) async fn list(shared: &Shared, objects: &Objects, request: RangeList<
             limit: i64::try_from(page_size).unwrap_or(i64::MAX),
             ..RangeRequest::default()
         };
-        let page = match shared.kv.range(range).await {
+        let page = shared.kv.range(range);
+        let page = match objects.counts.request(&*shared.clock, Operation::List, page).await {
             Ok(page) => page,
             Err(error) => return Err(list_error(shared, error, &request, revision, &start).await),
         };
@@ -99,6 +119,7 @@ pub(crate) async fn list(shared: &Shared, objects: &Objects, request: RangeList<
                 "no results were found, but etcd indicated there were more values remaining",
             ));
         }
+        listed.fetched += page.items.len();
         let remaining = page.count - i64::try_from(request.limit).unwrap_or(i64::MAX);
         for kv in &page.items {
             if request.limit != 0 && request.limit <= items.len() {
@@ -108,6 +129,7 @@ pub(crate) async fn list(shared: &Shared, objects: &Objects, request: RangeList<
             start = kv.key.clone();
             match objects.open(kv) {
                 Ok(Opened { stored, .. }) => {
+                    listed.evaluated += 1;
                     if request.predicate.is_everything() || request.predicate.matches(&stored.attributes) {
                         items.push(stored);
                     }
@@ -155,7 +177,7 @@ async fn list_error(
         }
         KvError::Compacted(_) => list_expired(),
         KvError::FutureRevision => {
-            let current = shared.read_index.current().await.unwrap_or(0);
+            let current = shared.round_trips.current().await.unwrap_or(0);
             too_large_resource_version(revision, current, 0)
         }
         error => from_kv(error),

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use coffer_crypto::transformer::Transformer;
 use coffer_types::{Status, Value};
 use futures::StreamExt as _;
 use futures::stream;
@@ -13,6 +12,7 @@ use super::error::{Resource, from_kv, is_too_large_resource_version};
 use super::lease::Leases;
 use super::objects::Objects;
 use super::range::{self, RangeList};
+use super::sealing::InUse;
 use super::{
     DeleteCheck, EventStream, List, ListRequest, ObjectCodec, Preconditions, ReadAt, Registry, Stored,
     Updater, WatchOptions,
@@ -24,8 +24,9 @@ use crate::cache::watch::{Start, Watch};
 use crate::cache::watchers::Scope;
 use crate::continue_token::{ContinueToken, LATEST};
 use crate::key::{KeyError, KeyRange, KeySpace, ObjectKey, Origin};
-use crate::kv::Revision;
+use crate::kv::{KvError, Revision};
 use crate::shared::Shared;
+use crate::statistics::{Listed, Operation, Statistics};
 
 /// What a store is made for.
 pub struct ResourceConfig {
@@ -66,15 +67,15 @@ impl Store {
     pub(crate) fn open(
         config: ResourceConfig,
         etcd_prefix: &str,
-        transformer: Arc<dyn Transformer>,
+        in_use: Arc<InUse>,
         shared: Arc<Shared>,
     ) -> Result<Arc<Self>, KeyError> {
         let keys =
             KeySpace::new(etcd_prefix, &config.group, &config.resource, config.origin, config.namespaced)?;
         let resource = Resource { group: config.group, name: config.resource };
-        let objects = Arc::new(Objects::new(resource, keys, config.codec, transformer));
+        let objects = Arc::new(Objects::new(resource, keys, config.codec, in_use));
         Ok(Arc::new(Self {
-            leases: Leases::new(shared.kv.clone(), shared.clock.clone()),
+            leases: Leases::new(shared.kv.clone(), shared.clock.clone(), shared.lease_objects.clone()),
             cache: Cache::start(objects.clone(), shared.clone()),
             objects,
             shared,
@@ -82,9 +83,9 @@ impl Store {
         }))
     }
 
-    /// Uses another transformer from now on.
-    pub(crate) fn swap_transformer(&self, transformer: Arc<dyn Transformer>) {
-        self.objects.swap_transformer(transformer);
+    /// Lets go of transformers that are in use no more.
+    pub(crate) fn look_at_transformers(&self) {
+        self.objects.look_at_transformers();
     }
 
     /// Stops the cache and ends all watches.
@@ -102,6 +103,11 @@ impl Store {
         self.cache.unreadable()
     }
 
+    /// What the cache holds and has done.
+    pub fn statistics(&self) -> Statistics {
+        self.cache.statistics()
+    }
+
     /// How many watches are open.
     pub fn watch_count(&self) -> usize {
         self.cache.watch_count()
@@ -111,9 +117,40 @@ impl Store {
         Ok(self.objects.keys.object(namespace, name)?)
     }
 
+    /// Waits for an answer of the engine, and counts it.
+    pub(super) async fn request<T>(
+        &self,
+        operation: Operation,
+        answer: impl Future<Output = Result<T, KvError>>,
+    ) -> Result<T, KvError> {
+        self.objects.counts.request(&*self.shared.clock, operation, answer).await
+    }
+
     /// The current revision; requests that come together share one round trip.
     async fn current_revision(&self) -> Result<Revision, Status> {
-        self.shared.read_index.current().await.map_err(from_kv)
+        let answer = self.shared.round_trips.current();
+        self.request(Operation::CurrentRevision, answer).await.map_err(from_kv)
+    }
+
+    /// An object as it is now. The store tells when its key was last changed, in one round trip with
+    /// all that is asked of it at the moment, and the cache gives the object if it has that very state.
+    async fn get_latest(&self, key: &ObjectKey, name: &str) -> Result<Arc<Stored>, Status> {
+        let answer = self.shared.round_trips.last_change(key.bytes());
+        match self.request(Operation::Get, answer).await {
+            Ok(0) => return Err(self.objects.resource.not_found(name)),
+            Ok(changed) => {
+                if let Some(known) = self.cache.peek(key.tail())
+                    && known.revision == changed
+                {
+                    return Ok(known);
+                }
+            }
+            // A store that takes no such question may still answer for one key.
+            Err(KvError::Other(_)) => {}
+            Err(error) => return Err(from_kv(error)),
+        }
+        // The cache is behind, or cannot read the object: the store has it.
+        range::get(&self.shared, &self.objects, key, name, 0, self.cache.peek(key.tail())).await
     }
 
     async fn get_cached(&self, key: &ObjectKey, name: &str, least: Revision) -> Result<Arc<Stored>, Status> {
@@ -159,10 +196,27 @@ impl Store {
 
     /// A list of one key at most: a get in the guise of a list.
     async fn list_one(&self, request: &ListRequest, name: &str, at: &ListAt) -> Result<List, Status> {
+        let began = self.shared.clock.monotonic();
+        let mut listed = Listed::default();
+        let list = self.read_one(request, name, at, &mut listed).await;
+        listed.returned = list.as_ref().map_or(0, |list| list.items.len());
+        let counts = &self.objects.counts;
+        counts.store_lists.add(listed);
+        counts.store_list_seconds.observe_time(self.shared.clock.monotonic().saturating_sub(began));
+        list
+    }
+
+    async fn read_one(
+        &self,
+        request: &ListRequest,
+        name: &str,
+        at: &ListAt,
+        listed: &mut Listed,
+    ) -> Result<List, Status> {
         let key = self.key(&request.namespace, name)?;
         let (found, revision) = match at {
             ListAt::Exact(exact) => {
-                let (kv, current) = range::read_key(&self.shared, key.bytes(), *exact)
+                let (kv, current) = range::read_key(&self.shared, &self.objects, key.bytes(), *exact)
                     .await
                     .map_err(|error| self.read_one_error(error))?;
                 (kv, if *exact == 0 { current } else { *exact })
@@ -172,7 +226,8 @@ impl Store {
                     ListAt::NotOlderThan(least) => *least,
                     _ => 0,
                 };
-                let (kv, current) = range::read_key(&self.shared, key.bytes(), 0).await.map_err(from_kv)?;
+                let found = range::read_key(&self.shared, &self.objects, key.bytes(), 0).await;
+                let (kv, current) = found.map_err(from_kv)?;
                 if current < least {
                     return Err(super::error::too_large_resource_version(least, current, 0));
                 }
@@ -182,7 +237,10 @@ impl Store {
         let mut items = Vec::new();
         if let Some(kv) = found {
             let mut unreadable = super::error::UnreadableList::default();
-            match self.objects.open(&kv) {
+            listed.fetched += 1;
+            let opened = self.objects.open(&kv);
+            listed.evaluated += usize::from(opened.is_ok());
+            match opened {
                 Ok(opened) if request.predicate.matches(&opened.stored.attributes) => {
                     items.push(opened.stored);
                 }
@@ -196,9 +254,9 @@ impl Store {
         Ok(List { items, revision, continue_token: String::new(), remaining: None })
     }
 
-    fn read_one_error(&self, error: crate::kv::KvError) -> Status {
+    fn read_one_error(&self, error: KvError) -> Status {
         match error {
-            crate::kv::KvError::Compacted(_) => super::error::list_expired(),
+            KvError::Compacted(_) => super::error::list_expired(),
             error => from_kv(error),
         }
     }
@@ -246,11 +304,13 @@ impl Store {
                 }
             },
         };
+        let fetched = usize::from(stored.is_some());
         if let Some(stored) = stored
             && request.predicate.matches(&stored.attributes)
         {
             items.push(stored);
         }
+        self.objects.counts.cache_lists.add(Listed { fetched, evaluated: 0, returned: items.len() });
         Ok(List { items, revision: view.revision, continue_token: String::new(), remaining: None })
     }
 
@@ -335,14 +395,13 @@ impl Registry for Store {
             ReadAt::Any => Some(0),
             ReadAt::NotOlderThan(revision) | ReadAt::Exact(revision) => Some(revision),
         };
-        match least {
-            Some(least) if self.cache.ready() => self.get_cached(&key, name, least).await,
-            _ => {
-                let known = self.cache.peek(key.tail());
-                let least = least.unwrap_or(0);
-                range::get(&self.shared, &self.objects, &key, name, least, known).await
-            }
+        if self.cache.ready() {
+            return match least {
+                Some(least) => self.get_cached(&key, name, least).await,
+                None => self.get_latest(&key, name).await,
+            };
         }
+        range::get(&self.shared, &self.objects, &key, name, least.unwrap_or(0), None).await
     }
 
     async fn list(&self, request: ListRequest) -> Result<List, Status> {
@@ -411,8 +470,8 @@ impl Registry for Store {
         self.delete_object(namespace, name, preconditions, check).await
     }
 
-    async fn delete_unreadable(&self, namespace: &str, name: &str) -> Result<(), Status> {
-        self.delete_unreadable_object(namespace, name).await
+    async fn delete_unreadable(&self, namespace: &str, name: &str, dry_run: bool) -> Result<(), Status> {
+        self.delete_unreadable_object(namespace, name, dry_run).await
     }
 
     async fn watch(&self, options: WatchOptions) -> Result<EventStream, Status> {
@@ -453,6 +512,8 @@ impl Store {
     ) -> Result<List, Status> {
         let consistent = matches!(at, ListAt::Latest);
         let bounded = request.limit != 0 && request.predicate.is_everything();
+        // The cache was ready, and not fresh in time.
+        let mut behind = false;
         let ask_store =
             (consistent && !self.shared.kv.supports_progress()) || (bounded && !self.cache.ready());
         if !ask_store {
@@ -463,20 +524,32 @@ impl Store {
             };
             match self.cache.wait_fresh(least).await {
                 Ok(()) => {
-                    let view = self.cache.view()?;
-                    return match one {
+                    let list = self.cache.view().and_then(|view| match one {
                         Some(name) => self.list_one_of_view(request, name, &view),
                         None => self.list_view(request, range, token, &view),
-                    };
+                    });
+                    if consistent {
+                        self.objects.counts.consistent_read(list.is_ok(), false);
+                    }
+                    return list;
                 }
                 // The cache does not keep up; the store knows.
-                Err(error) if consistent && is_too_large_resource_version(&error) => {}
-                Err(error) => return Err(error),
+                Err(error) if consistent && is_too_large_resource_version(&error) => behind = true,
+                Err(error) => {
+                    if consistent {
+                        self.objects.counts.consistent_read(false, false);
+                    }
+                    return Err(error);
+                }
             }
         }
-        match one {
+        let list = match one {
             Some(name) => self.list_one(request, name, at).await,
             None => self.list_range(request, range, token, at).await,
+        };
+        if behind {
+            self.objects.counts.consistent_read(list.is_ok(), true);
         }
+        list
     }
 }

@@ -12,6 +12,7 @@ use super::store::Store;
 use super::{Current, DeleteCheck, Preconditions, Stored, Updater};
 use crate::key::ObjectKey;
 use crate::kv::{Compare, KeyValue, Op, OpResponse, RangeRequest, Revision, Txn, TxnResponse};
+use crate::statistics::Operation;
 
 /// What an operation believes to be stored.
 struct State {
@@ -56,7 +57,8 @@ impl Store {
             success: vec![Op::Put { key: key.bytes(), value: self.objects.seal(&key, &plain)?, lease }],
             failure: Vec::new(),
         };
-        match self.shared.kv.txn(txn).await.map_err(from_kv)? {
+        let answer = self.request(Operation::Create, self.shared.kv.txn(txn));
+        match answer.await.map_err(from_kv)? {
             TxnResponse { succeeded: true, revision, .. } => self.written(&key, plain, revision),
             _ => Err(self.already_exists(&key, name).await),
         }
@@ -169,9 +171,14 @@ impl Store {
         }
     }
 
-    pub(super) async fn delete_unreadable_object(&self, namespace: &str, name: &str) -> Result<(), Status> {
+    pub(super) async fn delete_unreadable_object(
+        &self,
+        namespace: &str,
+        name: &str,
+        dry_run: bool,
+    ) -> Result<(), Status> {
         let key = self.key(namespace, name)?;
-        let (mut kv, _) = read_key(&self.shared, key.bytes(), 0).await.map_err(from_kv)?;
+        let (mut kv, _) = read_key(&self.shared, &self.objects, key.bytes(), 0).await.map_err(from_kv)?;
         loop {
             let present = kv.ok_or_else(|| self.objects.resource.not_found(name))?;
             let readable =
@@ -182,6 +189,9 @@ impl Store {
                     &key,
                     "unsafe deletion is not allowed because the object is decodable from storage".to_owned(),
                 ));
+            }
+            if dry_run {
+                return Ok(());
             }
             let delete = Op::Delete { key: key.bytes() };
             match self.compare_and(&key, present.mod_revision, delete).await? {
@@ -198,7 +208,7 @@ impl Store {
     }
 
     async fn read(&self, key: &ObjectKey) -> Result<State, Status> {
-        let (kv, _) = read_key(&self.shared, key.bytes(), 0).await.map_err(from_kv)?;
+        let (kv, _) = read_key(&self.shared, &self.objects, key.bytes(), 0).await.map_err(from_kv)?;
         self.state_of(kv)
     }
 
@@ -247,6 +257,7 @@ impl Store {
 
     /// Does `op` if the key's last change was at `revision`; reads the key otherwise.
     async fn compare_and(&self, key: &ObjectKey, revision: Revision, op: Op) -> Result<Outcome, Status> {
+        let operation = if matches!(op, Op::Delete { .. }) { Operation::Delete } else { Operation::Update };
         let txn = Txn {
             compare: vec![Compare::ModRevision(key.bytes(), revision)],
             success: vec![op],
@@ -256,7 +267,8 @@ impl Store {
                 ..RangeRequest::default()
             })],
         };
-        let response = self.shared.kv.txn(txn).await.map_err(from_kv)?;
+        let answer = self.request(operation, self.shared.kv.txn(txn));
+        let response = answer.await.map_err(from_kv)?;
         if response.succeeded {
             return Ok(Outcome::Done(response.revision));
         }

@@ -27,8 +27,10 @@ pub(crate) struct Etcd {
 fn binary() -> PathBuf {
     let peers = std::env::var_os("COFFER_PEERS")
         .expect("COFFER_PEERS must name the directory of the peers; `cargo xtask test` installs them");
-    let binary = PathBuf::from(peers).join("bin/etcd");
-    assert!(binary.is_file(), "{} is missing; `cargo xtask test` installs it", binary.display());
+    // Another version; `cargo xtask conformance etcd` names each in turn.
+    let name = std::env::var("COFFER_ETCD").unwrap_or_else(|_| "etcd".to_owned());
+    let binary = PathBuf::from(peers).join("bin").join(&name);
+    assert!(binary.is_file(), "{} is missing; `cargo xtask peers {name}` installs it", binary.display());
     binary
 }
 

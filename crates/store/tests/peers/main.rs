@@ -4,12 +4,16 @@
 
 #[path = "../it/kv/shared.rs"]
 mod kv;
+#[path = "../it/linearizability/mod.rs"]
+mod linearizability;
 #[path = "../it/registry/mod.rs"]
 mod registry;
 
 mod differential;
 mod etcd;
+mod etcd_history;
 mod network;
+mod snapshot;
 mod tls;
 
 mod promises {

@@ -140,8 +140,10 @@ async fn a_write_whose_answer_was_lost_is_not_sent_again() {
     let error = kv.txn(txn).await.map(|_| ()).expect_err("no answer");
     assert!(matches!(&error, KvError::Unavailable(text) if text.contains(&first.url())), "{error:?}");
     assert_eq!(first.lost_answers.load(Ordering::SeqCst), 1);
-    // Reads move on. The write had happened once, and not twice.
-    assert_eq!(show(&read(&kv, single("/a")).await), ["/a=2@2.3.2"]);
+    // Reads move on. The write happened once, or (what was lost may have been a frame about the
+    // connection, before the write arrived) not at all; never twice.
+    let found = show(&read(&kv, single("/a")).await);
+    assert!(found == ["/a=2@2.3.2"] || found == ["/a=1@2.2.1"], "{found:?}");
 }
 
 #[tokio::test]

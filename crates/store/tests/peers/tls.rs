@@ -49,6 +49,7 @@ fn flag(name: &str, path: &Path) -> String {
 }
 
 #[tokio::test]
+// TestTLSConnection
 async fn tls_with_client_certificates() {
     let authority = Authority::new();
     let (certificate, key) = authority.issue(&["127.0.0.1"]);

@@ -14,6 +14,6 @@ pub const MAX_MESSAGES: usize = 500_000;
 /// Unknown and duplicate fields reported for one body, as upstream.
 pub const MAX_STRICT_ERRORS: usize = 100;
 
-/// What the aliases of one YAML stream may stand for: bytes of text plus a fixed
-/// cost for each node. Nine levels of nine aliases stand for gigabytes.
+/// What the aliases of one YAML stream may stand for, and the anchors of one document hold: bytes
+/// of text plus a fixed cost for each node. Nine levels of nine aliases stand for gigabytes.
 pub const MAX_ALIAS_COST: usize = 16 << 20;

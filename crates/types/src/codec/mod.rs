@@ -3,13 +3,15 @@
 //! A decoded object of a built-in kind is *normal*: it holds exactly the fields that Go's
 //! JSON encoding of the same object shows. So a field without `omitempty` is present
 //! with its zero value (`""`, `0`, `null`, `{}`), and one with it is absent when it is
-//! zero. Patches and field management can work on the tree as if it were that JSON.
+//! zero. One list stays when it is empty: `managedFields`, where that is a request. Patches
+//! and field management can work on the tree as if it were that JSON.
 //!
 //! Absent on purpose: any code for one kind, and bytes of a value in an error's text.
 
 use std::fmt;
 
 pub mod definitions;
+pub mod identity;
 pub mod json;
 pub mod limits;
 pub mod proto;

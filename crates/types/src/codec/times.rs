@@ -111,6 +111,24 @@ pub fn parse_micros(text: &str) -> Result<Instant, String> {
     Parser { text, rest: text, layout: MICROS_LAYOUT }.parse(true)
 }
 
+/// Reads what [`format`] has written: years of more than four digits and before the first too. Nobody may
+/// send such times, but stored objects hold them, and an update must not lose them.
+pub fn read_back(text: &str, micros: bool) -> Option<Instant> {
+    let parse = if micros { parse_micros } else { parse_seconds };
+    if let Ok(time) = parse(text) {
+        return Some(time);
+    }
+    let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
+    let (year, rest) = digits.split_once('-')?;
+    let year = sign * year.parse::<i64>().ok()?;
+    // The same day of a year that has as many, moved.
+    let like = if days_in(year, 2) == 29 { 2000 } else { 2001 };
+    let time = parse(&format!("{like}-{rest}")).ok()?;
+    let days = i128::from(days_from_civil(year, 1, 1)) - i128::from(days_from_civil(like, 1, 1));
+    let seconds = i64::try_from(i128::from(time.seconds) + days * 86_400).ok()?;
+    Some(Instant { seconds, ..time })
+}
+
 struct Parser<'a> {
     text: &'a str,
     rest: &'a str,
@@ -263,6 +281,24 @@ mod tests {
         let extremes = [i64::MIN, i64::MAX];
         for seconds in extremes {
             assert!(!format(Instant { seconds, nanos: 0 }, true).is_empty());
+        }
+    }
+
+    #[test]
+    fn every_stored_time_is_read_back() {
+        let leap = 951_782_400 + 400 * 146_097 * 86_400 / 4;
+        for seconds in
+            [i64::MIN, -1 << 50, ZERO_SECONDS - 1, 0, leap, 253_402_300_800, 4_226_000_000_000, i64::MAX]
+        {
+            for (nanos, micros) in [(0, false), (123_456_000, true)] {
+                let time = Instant { seconds, nanos };
+                assert_eq!(read_back(&format(time, micros), micros), Some(time), "{seconds}");
+            }
+        }
+        for malformed in
+            ["", "-", "x-01-01T00:00:00Z", "12345-02-30T00:00:00Z", "99999999999999999999-01-01T00:00:00Z"]
+        {
+            assert_eq!(read_back(malformed, false), None, "{malformed}");
         }
     }
 

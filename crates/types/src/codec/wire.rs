@@ -54,7 +54,8 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// `message` is Go's name, for errors.
+    /// `message` is Go's name, with or without its package, for errors.
+    #[inline]
     pub(super) fn new(bytes: &'a [u8], message: &'static str) -> Self {
         Self { rest: bytes, message }
     }
@@ -65,6 +66,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next field; groups are skipped.
+    #[inline]
     pub(super) fn next(&mut self) -> Result<Option<Entry<'a>>, DecodeError> {
         loop {
             if self.rest.is_empty() {
@@ -89,10 +91,12 @@ impl<'a> Reader<'a> {
     }
 
     fn error(&self, what: &str) -> DecodeError {
-        DecodeError::new(format!("proto: {}: {what}", self.message))
+        let message = self.message.rsplit('.').next().unwrap_or(self.message);
+        DecodeError::new(format!("proto: {message}: {what}"))
     }
 }
 
+#[inline]
 fn payload<'a>(wire_type: u8, rest: &mut &'a [u8]) -> Result<(WireType, Payload<'a>), DecodeError> {
     Ok(match wire_type {
         0 => (WireType::Varint, Payload::Number(varint(rest)?)),
@@ -134,6 +138,7 @@ fn skip_group(rest: &mut &[u8]) -> Result<(), DecodeError> {
     Ok(())
 }
 
+#[inline]
 fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], DecodeError> {
     let (taken, left) = rest.split_at_checked(length).ok_or_else(end_of_input)?;
     *rest = left;
@@ -141,7 +146,19 @@ fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], DecodeError>
 }
 
 /// Reads a varint of at most 64 bits.
+#[inline]
 pub(super) fn varint(rest: &mut &[u8]) -> Result<u64, DecodeError> {
+    // Nearly all tags, lengths and numbers take one byte.
+    if let Some((&byte, left)) = rest.split_first()
+        && byte < 0x80
+    {
+        *rest = left;
+        return Ok(u64::from(byte));
+    }
+    long_varint(rest)
+}
+
+fn long_varint(rest: &mut &[u8]) -> Result<u64, DecodeError> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
         let (&byte, left) = rest.split_first().ok_or_else(end_of_input)?;
@@ -169,6 +186,17 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
         value >>= 7;
     }
     out.push(value as u8);
+}
+
+/// How many bytes a varint takes.
+pub(super) fn varint_length(value: u64) -> usize {
+    let bits = u64::BITS - (value | 1).leading_zeros();
+    bits.div_ceil(7) as usize
+}
+
+/// How many bytes a length-delimited field takes whose content has `length` bytes.
+pub(super) fn bytes_length(number: u32, length: usize) -> usize {
+    varint_length(u64::from(number) << 3) + varint_length(length as u64) + length
 }
 
 /// Writes a field's tag.

@@ -3,10 +3,14 @@
 //! Objects are seen as Go's structs marshal them: a struct that is no pointer
 //! is there even when it is empty, a zero value with `omitempty` is not.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::fields::set::{PathElement, Scalar, Set};
-use crate::schema::{ListType, Message, Shape, Type};
+use crate::fields::element::PathElement;
+use crate::fields::set::Set;
+use crate::fields::shape::{Handled, Items, ListShape, MapShape, Node, Schema};
+use crate::fields::typed::TypeErrors;
+use crate::schema::{Message, Shape, Type};
 use crate::{Map, Value};
 
 /// The paths that differ between two objects.
@@ -20,208 +24,216 @@ pub struct Comparison {
     pub added: Set,
 }
 
-/// What is known of the type of a value.
-#[derive(Debug, Clone, Copy)]
-pub enum Schema<'a> {
-    /// A built-in struct.
-    Message(&'static Message),
-    /// A part of a custom resource, by its OpenAPI schema; the whole has built-in metadata.
-    OpenApi(&'a Value),
-    /// A whole custom resource by the schema of its version.
-    CustomResource(&'a Value),
-    /// Nothing: objects are granular, lists are atomic.
-    Untyped,
-}
-
-/// Compares two objects of one type.
-pub fn compare(schema: Schema<'_>, old: &Value, new: &Value) -> Comparison {
-    let mut walker = Walker { path: Vec::new(), comparison: Comparison::default() };
-    walker.compare(root(schema), Some(old), Some(new));
-    walker.comparison
-}
-
-/// A schema in the form that the walk needs.
-#[derive(Clone, Copy)]
-enum Node<'a> {
-    Scalar,
-    Struct { message: &'static Message, atomic: bool },
-    Map { element: Type, atomic: bool },
-    List { element: Type, kind: ListType, keys: &'static [&'static str] },
-    OpenApi(&'a Value),
-    CustomResource(&'a Value),
-    Untyped,
-}
-
-fn root(schema: Schema<'_>) -> Node<'_> {
-    match schema {
-        Schema::Message(message) => Node::Struct { message, atomic: message.atomic },
-        Schema::OpenApi(schema) => Node::OpenApi(schema),
-        Schema::CustomResource(schema) => Node::CustomResource(schema),
-        Schema::Untyped => Node::Untyped,
+impl Comparison {
+    /// Without the paths of `excluded` and what is below them.
+    pub(crate) fn without(self, excluded: Option<&Set>) -> Self {
+        let Some(excluded) = excluded.filter(|set| !set.is_empty()) else { return self };
+        Self {
+            removed: self.removed.recursive_difference(excluded),
+            modified: self.modified.recursive_difference(excluded),
+            added: self.added.recursive_difference(excluded),
+        }
     }
 }
 
-fn of_type(element: Type) -> Node<'static> {
-    match element {
-        Type::Message(message) => Node::Struct { message, atomic: message.atomic },
-        Type::RawExtension | Type::RawJson | Type::Any | Type::FieldsV1 | Type::Either(..) => Node::Untyped,
-        Type::StringList => Node::List { element: Type::String, kind: ListType::Atomic, keys: &[] },
-        _ => Node::Scalar,
-    }
+/// Compares two decoded objects of one type.
+pub fn compare(schema: Schema<'_>, old: &Value, new: &Value) -> Result<Comparison, TypeErrors> {
+    run(schema, old, new, matches!(schema, Schema::Message(_)))
 }
 
-/// How a value of one kind (object, list, scalar) is walked.
-enum Walk {
-    Leaf,
-    Members,
-    Items(Vec<String>),
+/// Compares two trees in JSON form: nothing is there that is not written.
+pub(crate) fn compare_trees(schema: Schema<'_>, old: &Value, new: &Value) -> Result<Comparison, TypeErrors> {
+    run(schema, old, new, false)
+}
+
+fn run(schema: Schema<'_>, old: &Value, new: &Value, structs: bool) -> Result<Comparison, TypeErrors> {
+    let mut walker = Walker { path: Vec::new(), comparison: Comparison::default(), structs };
+    walker.compare(Node::root(schema), Some(old), Some(new))?;
+    Ok(walker.comparison)
+}
+
+/// Whether two values are the same to structured merge: numbers by what they count.
+pub(crate) fn same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        #[allow(clippy::cast_precision_loss, reason = "as structured-merge-diff compares them")]
+        (Value::Int(whole), Value::Float(float)) | (Value::Float(float), Value::Int(whole)) => {
+            *whole as f64 == *float
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left
+                    .iter()
+                    .zip(right)
+                    .all(|((left_key, left), (right_key, right))| left_key == right_key && same(left, right))
+        }
+        _ => left == right,
+    }
 }
 
 struct Walker {
     path: Vec<PathElement>,
     comparison: Comparison,
+    /// Whether built-in parts are seen as Go's structs.
+    structs: bool,
 }
 
 impl Walker {
-    fn compare(&mut self, node: Node<'_>, old: Option<&Value>, new: Option<&Value>) {
-        let mut leaf = false;
-        let mut kinds: BTreeSet<u8> = [old, new].into_iter().flatten().map(kind_of).collect();
-        if kinds.is_empty() {
-            return;
+    fn compare(
+        &mut self,
+        node: Node<'_>,
+        old: Option<&Value>,
+        new: Option<&Value>,
+    ) -> Result<(), TypeErrors> {
+        if old.is_none() && new.is_none() {
+            return Ok(());
         }
-        // Null takes whatever form the other has.
-        if kinds.len() > 1 && [old, new].into_iter().flatten().any(Value::is_null) {
-            kinds.remove(&SCALAR);
-        }
-        // Values of two kinds are walked as both, as upstream does.
-        for kind in kinds {
-            leaf |= self.walk(node, kind, old, new);
-        }
-        if !leaf {
+        let atom = node.atom();
+        let (left, right) = (atom.deduced(old), atom.deduced(new));
+        let is_leaf = if new.is_none() {
+            self.walk(left.handled(), old, new)?
+        } else if old.is_none() || left.is_like(&right) {
+            self.walk(right.handled(), old, new)?
+        } else {
+            // Values of two kinds are walked as both, as upstream does.
+            self.walk(left.handled(), old, new)?;
+            self.walk(right.handled(), old, new)?
+        };
+        if !is_leaf {
             match (old, new) {
                 (None, _) => self.comparison.added.insert(&self.path),
                 (_, None) => self.comparison.removed.insert(&self.path),
                 _ => {}
             }
         }
+        Ok(())
     }
 
     /// Whether the value is a leaf.
-    fn walk(&mut self, node: Node<'_>, kind: u8, old: Option<&Value>, new: Option<&Value>) -> bool {
-        let walk = match kind {
-            OBJECT if is_empty(old) && is_empty(new) && !has_struct_members(node) => Walk::Leaf,
-            OBJECT if is_atomic_object(node) => Walk::Leaf,
-            OBJECT => Walk::Members,
-            LIST if is_empty(old) && is_empty(new) => Walk::Leaf,
-            LIST => match list_keys(node) {
-                Some(keys) => Walk::Items(keys),
-                None => Walk::Leaf,
-            },
-            _ => Walk::Leaf,
-        };
-        match walk {
-            Walk::Leaf => {
-                match (old, new) {
-                    (None, _) => self.comparison.added.insert(&self.path),
-                    (_, None) => self.comparison.removed.insert(&self.path),
-                    (Some(old), Some(new)) if old != new => self.comparison.modified.insert(&self.path),
-                    _ => {}
+    fn walk(
+        &mut self,
+        handled: Handled<'_>,
+        old: Option<&Value>,
+        new: Option<&Value>,
+    ) -> Result<bool, TypeErrors> {
+        match handled {
+            Handled::Scalar(_) => {}
+            Handled::Map(map) => {
+                let (old, new) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
+                let is_empty = |side: Option<&Map>| side.is_none_or(Map::is_empty);
+                let always_there = self.structs && map.message().is_some_and(shows);
+                if !map.atomic
+                    && (!is_empty(old) || !is_empty(new) || (always_there && (old.or(new)).is_some()))
+                {
+                    self.members(&map, old, new)?;
+                    return Ok(false);
                 }
-                true
             }
-            Walk::Members => {
-                self.members(node, old, new);
-                false
-            }
-            Walk::Items(keys) => {
-                self.items(node, &keys, old, new);
-                false
+            Handled::List(list) => {
+                let (old, new) = (old.and_then(Value::as_array), new.and_then(Value::as_array));
+                let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+                let is_leaf = matches!(list.items, Items::Atomic) || (old.is_empty() && new.is_empty());
+                if !is_leaf {
+                    self.items(&list, old, new)?;
+                    return Ok(false);
+                }
             }
         }
+        match (old, new) {
+            (None, _) => self.comparison.added.insert(&self.path),
+            (_, None) => self.comparison.removed.insert(&self.path),
+            (Some(old), Some(new)) if !same(old, new) => self.comparison.modified.insert(&self.path),
+            _ => {}
+        }
+        Ok(true)
     }
 
-    fn members(&mut self, node: Node<'_>, old: Option<&Value>, new: Option<&Value>) {
-        let mut names: BTreeSet<&str> = [old, new]
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_object)
-            .flat_map(|members| members.keys().map(String::as_str))
-            .collect();
-        if let Node::Struct { message, .. } = node {
-            names_of(message, &mut names);
+    fn members(
+        &mut self,
+        map: &MapShape<'_>,
+        old: Option<&Map>,
+        new: Option<&Map>,
+    ) -> Result<(), TypeErrors> {
+        let mut names: BTreeSet<&str> =
+            [old, new].into_iter().flatten().flat_map(|members| members.keys().map(String::as_str)).collect();
+        let message = map.message().filter(|_| self.structs);
+        if let Some(message) = message {
+            always_shown(message, &mut names);
         }
         for name in names {
-            let child = member(node, name);
-            let old = old.and_then(|parent| view(node, parent, name));
-            let new = new.and_then(|parent| view(node, parent, name));
-            self.path.push(PathElement::Field(name.to_owned()));
-            self.compare(child, old.as_deref(), new.as_deref());
+            let (old, new) = (view(message, old, name), view(message, new, name));
+            self.path.push(PathElement::field(name));
+            self.compare(map.member(name), old.as_deref(), new.as_deref())?;
             self.path.pop();
         }
+        Ok(())
     }
 
-    fn items(&mut self, node: Node<'_>, keys: &[String], old: Option<&Value>, new: Option<&Value>) {
-        let child = item(node);
-        let (old, new) = (elements(old, keys), elements(new, keys));
-        let all: BTreeSet<&PathElement> = old.iter().chain(&new).map(|(element, _)| element).collect();
-        let of = |items: &[(PathElement, &'_ Value)], element: &PathElement| -> Vec<Value> {
-            items.iter().filter(|(known, _)| known == element).map(|(_, value)| (*value).clone()).collect()
-        };
+    fn items(&mut self, list: &ListShape<'_>, old: &[Value], new: &[Value]) -> Result<(), TypeErrors> {
+        let (old, new) = (self.elements(list, old)?, self.elements(list, new)?);
+        let all: BTreeSet<&PathElement> = old.keys().chain(new.keys()).collect();
+        let none: &[&Value] = &[];
         for element in all {
-            let (old, new) = (of(&old, element), of(&new, element));
+            let old = old.get(element).map_or(none, Vec::as_slice);
+            let new = new.get(element).map_or(none, Vec::as_slice);
             self.path.push(element.clone());
-            match (old.as_slice(), new.as_slice()) {
-                ([] | [_], [] | [_]) => self.compare(child, old.first(), new.first()),
-                ([_, _, ..], [_, _, ..]) if old != new => self.comparison.modified.insert(&self.path),
-                ([_, _, ..], [_, _, ..]) => {}
+            match (old, new) {
+                ([] | [_], [] | [_]) => {
+                    self.compare(list.item, old.first().copied(), new.first().copied())?
+                }
+                ([_, _, ..], [_, _, ..]) => {
+                    let unchanged =
+                        old.len() == new.len() && old.iter().zip(new).all(|(old, new)| same(old, new));
+                    if !unchanged {
+                        self.comparison.modified.insert(&self.path);
+                    }
+                }
                 // What was there more than once had no fields of its own.
                 ([_, _, ..], _) => {
-                    self.compare(child, None, new.first());
+                    self.compare(list.item, None, new.first().copied())?;
                     self.comparison.removed.insert(&self.path);
                 }
                 (_, _) => {
-                    self.compare(child, old.first(), None);
+                    self.compare(list.item, old.first().copied(), None)?;
                     self.comparison.added.insert(&self.path);
                 }
             }
             self.path.pop();
         }
+        Ok(())
     }
-}
 
-const SCALAR: u8 = 0;
-const LIST: u8 = 1;
-const OBJECT: u8 = 2;
-
-fn kind_of(value: &Value) -> u8 {
-    match value {
-        Value::Object(_) => OBJECT,
-        Value::Array(_) => LIST,
-        _ => SCALAR,
-    }
-}
-
-fn is_empty(value: Option<&Value>) -> bool {
-    match value {
-        Some(Value::Object(members)) => members.is_empty(),
-        Some(Value::Array(items)) => items.is_empty(),
-        _ => true,
+    /// The items by what tells them apart.
+    fn elements<'v>(
+        &self,
+        list: &ListShape<'_>,
+        items: &'v [Value],
+    ) -> Result<BTreeMap<PathElement, Vec<&'v Value>>, TypeErrors> {
+        let mut found: BTreeMap<PathElement, Vec<&Value>> = BTreeMap::new();
+        for (index, item) in items.iter().enumerate() {
+            let element = list
+                .identity(item)
+                .map_err(|text| TypeErrors::one(&self.path, format!("element {index}: {text}")))?;
+            found.entry(element).or_default().push(item);
+        }
+        Ok(found)
     }
 }
 
 /// Whether even an empty struct marshals to something.
-fn has_struct_members(node: Node<'_>) -> bool {
-    let Node::Struct { message, .. } = node else { return false };
+fn shows(message: &'static Message) -> bool {
     let mut names = BTreeSet::new();
-    names_of(message, &mut names);
+    always_shown(message, &mut names);
     !names.is_empty()
 }
 
 /// The fields that are always there.
-fn names_of(message: &'static Message, names: &mut BTreeSet<&str>) {
+fn always_shown(message: &'static Message, names: &mut BTreeSet<&str>) {
     for field in message.fields {
         match field.inlined() {
-            Some(inlined) => names_of(inlined, names),
+            Some(inlined) => always_shown(inlined, names),
             None if !field.optional && !field.omit_empty => {
                 names.insert(field.json);
             }
@@ -230,112 +242,17 @@ fn names_of(message: &'static Message, names: &mut BTreeSet<&str>) {
     }
 }
 
-fn is_atomic_object(node: Node<'_>) -> bool {
-    match node {
-        Node::Struct { atomic, .. } | Node::Map { atomic, .. } => atomic,
-        Node::OpenApi(schema) => schema.str_at(&["x-kubernetes-map-type"]) == "atomic",
-        Node::CustomResource(_) | Node::Untyped => false,
-        Node::Scalar | Node::List { .. } => true,
-    }
-}
-
-/// The keys of a list that is not atomic; none for a set.
-fn list_keys(node: Node<'_>) -> Option<Vec<String>> {
-    match node {
-        Node::List { kind: ListType::Set, .. } => Some(Vec::new()),
-        Node::List { kind: ListType::Map, keys, .. } => {
-            Some(keys.iter().map(|key| (*key).to_owned()).collect())
-        }
-        Node::OpenApi(schema) => match schema.str_at(&["x-kubernetes-list-type"]) {
-            "set" => Some(Vec::new()),
-            "map" => {
-                let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
-                Some(keys.unwrap_or_default().iter().filter_map(Value::as_str).map(str::to_owned).collect())
-            }
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-fn member<'a>(node: Node<'a>, name: &str) -> Node<'a> {
-    match node {
-        Node::Struct { message, .. } => message.field(name).map_or(Node::Untyped, |field| {
-            let patch = &field.patch;
-            match field.shape {
-                Shape::One(Type::Message(inner)) => {
-                    Node::Struct { message: inner, atomic: patch.atomic || inner.atomic }
-                }
-                Shape::One(one) => of_type(one),
-                Shape::Map(element) => Node::Map { element, atomic: patch.atomic },
-                Shape::List(element) => Node::List { element, kind: patch.list, keys: patch.list_keys },
-            }
-        }),
-        Node::Map { element, .. } => of_type(element),
-        Node::OpenApi(schema) => open_api_member(schema, name),
-        Node::CustomResource(schema) => match name {
-            "apiVersion" | "kind" => Node::Scalar,
-            "metadata" => metadata().map_or(Node::Untyped, |message| Node::Struct { message, atomic: false }),
-            _ => open_api_member(schema, name),
-        },
-        _ => Node::Untyped,
-    }
-}
-
-fn metadata() -> Option<&'static Message> {
-    let kind = crate::schema::lookup("", "v1", "Secret")?;
-    match kind.message.field("metadata")?.shape {
-        Shape::One(Type::Message(message)) => Some(message),
-        _ => None,
-    }
-}
-
-fn open_api_member<'a>(schema: &'a Value, name: &str) -> Node<'a> {
-    let property = schema.at(&["properties", name]);
-    match property.or_else(|| schema.get("additionalProperties").filter(|one| one.as_object().is_some())) {
-        Some(schema) => Node::OpenApi(schema),
-        None => Node::Untyped,
-    }
-}
-
-fn item(node: Node<'_>) -> Node<'_> {
-    match node {
-        Node::List { element, .. } => of_type(element),
-        Node::OpenApi(schema) => schema.get("items").map_or(Node::Untyped, Node::OpenApi),
-        _ => Node::Untyped,
-    }
-}
-
-/// Each item that has an identity, by it.
-fn elements<'a>(list: Option<&'a Value>, keys: &[String]) -> Vec<(PathElement, &'a Value)> {
-    let items = list.and_then(Value::as_array).unwrap_or_default();
-    items.iter().filter_map(|item| Some((identity(item, keys)?, item))).collect()
-}
-
-fn identity(item: &Value, keys: &[String]) -> Option<PathElement> {
-    if keys.is_empty() {
-        return (kind_of(item) == SCALAR && !item.is_null())
-            .then(|| PathElement::Value(Scalar(item.clone())));
-    }
-    let members = item.as_object()?;
-    let mut fields: Vec<_> = keys
-        .iter()
-        .filter_map(|key| {
-            // The one default of a key among the built-in kinds.
-            let default = (key == "protocol").then(|| Value::from("TCP"));
-            Some((key.clone(), Scalar(members.get(key).cloned().or(default)?)))
-        })
-        .collect();
-    fields.sort();
-    (!fields.is_empty()).then_some(PathElement::Key(fields))
-}
-
-/// A member as Go marshals it.
-fn view<'a>(node: Node<'_>, parent: &'a Value, name: &str) -> Option<std::borrow::Cow<'a, Value>> {
-    use std::borrow::Cow;
+/// A member, of a struct as Go marshals it.
+fn view<'a>(
+    message: Option<&'static Message>,
+    parent: Option<&'a Map>,
+    name: &str,
+) -> Option<Cow<'a, Value>> {
+    let parent = parent?;
     let value = parent.get(name);
-    let Node::Struct { message, .. } = node else { return value.map(Cow::Borrowed) };
-    let Some(field) = message.field(name) else { return value.map(Cow::Borrowed) };
+    let Some(field) = message.and_then(|message| message.field(name)) else {
+        return value.map(Cow::Borrowed);
+    };
     match value {
         Some(value) if field.optional || !field.omit_empty || !is_zero(value) => Some(Cow::Borrowed(value)),
         None if !field.optional && !field.omit_empty => Some(Cow::Owned(zero(field.shape))),

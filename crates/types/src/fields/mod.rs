@@ -1,12 +1,33 @@
-//! Who owns which field: `metadata.managedFields`, kept as upstream's field manager keeps it.
+//! Who owns which field: `metadata.managedFields` and server-side apply, as upstream's field manager
+//! and structured merge have them.
 //!
-//! [`set`] is the set of paths that an entry holds, [`compare`] finds what a
-//! write changed, [`manage`] moves ownership. Server-side apply is not here.
+//! [`set`] and [`element`] are the paths that an entry holds, [`shape`] is what a schema says of a
+//! place, [`compare`] finds what a write changed, [`update`] moves ownership, [`apply`] merges what a
+//! manager wants. Everything is pure: the time and the schemas come in.
 
+pub mod apply;
 pub mod compare;
-pub mod manage;
+pub mod conflict;
+pub mod element;
+pub mod error;
+mod last_applied;
+mod managers;
+mod merge;
+pub mod numbers;
+mod reconcile;
+mod remove;
 pub mod set;
+mod shape;
+pub mod typed;
+pub mod update;
 
-pub use compare::{Comparison, Schema, compare};
-pub use manage::{Write, ignore_timestamps, update};
-pub use set::{PathElement, Set};
+pub use apply::{Applied, Apply, ApplyError};
+pub use compare::{Comparison, compare};
+pub use conflict::{Conflict, Conflicts};
+pub use element::{PathElement, Scalar};
+pub use error::SetError;
+pub use managers::{UPDATE_ENTRIES_LIMIT, check, ignore_timestamps};
+pub use set::Set;
+pub use shape::Schema;
+pub use typed::{Duplicates, TypeErrors, validate};
+pub use update::{OneVersion, VersionError, Versions, Write, update};

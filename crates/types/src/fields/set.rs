@@ -1,93 +1,16 @@
 //! Sets of field paths and their `FieldsV1` form.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::validation::field::go_json;
+use crate::fields::element::PathElement;
+use crate::fields::error::SetError;
 use crate::{Map, Value};
-
-/// One step of a field path. The order is that in which Go prints them.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PathElement {
-    /// A field of an object: `f:name`.
-    Field(String),
-    /// An item of a list that is keyed: `k:{"uid":"…"}`, ordered by name.
-    Key(Vec<(String, Scalar)>),
-    /// An item of a set: `v:"x"`.
-    Value(Scalar),
-    /// An item by its position: `i:0`.
-    Index(i64),
-}
-
-/// A value inside a path element, compared as structured-merge-diff compares values.
-#[derive(Debug, Clone)]
-pub struct Scalar(pub Value);
-
-impl PartialEq for Scalar {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Scalar {}
-
-impl PartialOrd for Scalar {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Scalar {
-    fn cmp(&self, other: &Self) -> Ordering {
-        // Whole and other numbers compare with each other, and stand before text, booleans and the rest.
-        let rank = |value: &Value| match value {
-            Value::Int(_) | Value::Float(_) => 0,
-            Value::String(_) => 1,
-            Value::Bool(_) => 2,
-            Value::Array(_) => 3,
-            Value::Object(_) => 4,
-            Value::Bytes(_) => 5,
-            Value::Null => 6,
-        };
-        match (&self.0, &other.0) {
-            (Value::Int(left), Value::Int(right)) => left.cmp(right),
-            (left @ (Value::Int(_) | Value::Float(_)), right @ (Value::Int(_) | Value::Float(_))) => {
-                as_float(left).total_cmp(&as_float(right))
-            }
-            (Value::String(left), Value::String(right)) => left.cmp(right),
-            (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
-            (left, right) if rank(left) == rank(right) => go_json(left).cmp(&go_json(right)),
-            (left, right) => rank(left).cmp(&rank(right)),
-        }
-    }
-}
-
-fn as_float(value: &Value) -> f64 {
-    match value {
-        #[allow(clippy::cast_precision_loss, reason = "as structured-merge-diff compares them")]
-        Value::Int(number) => *number as f64,
-        Value::Float(number) => *number,
-        _ => 0.0,
-    }
-}
 
 /// A set of paths: which elements are in it here, and what is in it below.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Set {
     members: BTreeSet<PathElement>,
     children: BTreeMap<PathElement, Set>,
-}
-
-/// A `FieldsV1` that cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SetError(String);
-
-impl SetError {
-    /// A managed-fields entry that is not of a known form.
-    pub(crate) fn entry() -> Self {
-        Self("the managed fields entry cannot be read".to_owned())
-    }
 }
 
 impl Set {
@@ -182,6 +105,61 @@ impl Set {
         Self { members, children }
     }
 
+    /// What is in the set below `element`, if anything is.
+    pub fn with_prefix(&self, element: &PathElement) -> Option<&Self> {
+        self.children.get(element).filter(|below| !below.is_empty())
+    }
+
+    /// The paths below which there is no other.
+    pub fn leaves(&self) -> Self {
+        let is_leaf = |element: &&PathElement| !self.children.contains_key(*element);
+        Self {
+            members: self.members.iter().filter(is_leaf).cloned().collect(),
+            children: self
+                .children
+                .iter()
+                .map(|(element, below)| (element.clone(), below.leaves()))
+                .collect(),
+        }
+    }
+
+    /// The number of paths.
+    pub fn len(&self) -> usize {
+        self.members.len() + self.children.values().map(Self::len).sum::<usize>()
+    }
+
+    /// Calls `visit` with each path: first those that end here, then what is below.
+    pub fn for_each(&self, visit: &mut dyn FnMut(&[PathElement])) {
+        self.visit(&mut Vec::new(), visit);
+    }
+
+    fn visit(&self, path: &mut Vec<PathElement>, visit: &mut dyn FnMut(&[PathElement])) {
+        for member in &self.members {
+            path.push(member.clone());
+            visit(path);
+            path.pop();
+        }
+        for (element, below) in &self.children {
+            path.push(element.clone());
+            below.visit(path, visit);
+            path.pop();
+        }
+    }
+
+    /// The elements that are in the set here.
+    pub(crate) fn members(&self) -> &BTreeSet<PathElement> {
+        &self.members
+    }
+
+    /// What is below, by element.
+    pub(crate) fn children(&self) -> &BTreeMap<PathElement, Self> {
+        &self.children
+    }
+
+    pub(crate) fn from_parts(members: BTreeSet<PathElement>, children: BTreeMap<PathElement, Self>) -> Self {
+        Self { members, children }
+    }
+
     /// Everything below the path of plain fields `path`, and whether each is a member: the keys of a map, say.
     pub fn fields_below(&self, path: &[&str]) -> Vec<&str> {
         let mut set = self;
@@ -223,7 +201,7 @@ impl Set {
 
     /// From the tree of a `fieldsV1`. Elements of unknown kinds are left out, as upstream does.
     pub fn from_value(value: &Value) -> Result<Self, SetError> {
-        let members = value.as_object().ok_or_else(|| SetError("fieldsV1 must be an object".to_owned()))?;
+        let members = value.as_object().ok_or_else(|| SetError::new("fieldsV1 must be an object"))?;
         Ok(Self::read(members)?.0)
     }
 
@@ -237,8 +215,11 @@ impl Set {
                 continue;
             }
             let Some(element) = PathElement::deserialize(key)? else { continue };
-            let empty = Map::new();
-            let (child, child_is_member) = Self::read(below.as_object().unwrap_or(&empty))?;
+            let (child, child_is_member) = match below {
+                Value::Object(members) => Self::read(members)?,
+                Value::Null => (Self::default(), true),
+                _ => return Err(SetError::new(format!("what is below {key} must be an object"))),
+            };
             let has_children = !(child.members.is_empty() && child.children.is_empty());
             if has_children {
                 set.children.insert(element.clone(), child);
@@ -251,65 +232,10 @@ impl Set {
     }
 }
 
-impl PathElement {
-    /// As a key of a `fieldsV1`.
-    pub fn serialize(&self) -> String {
-        match self {
-            Self::Field(name) => format!("f:{name}"),
-            Self::Key(fields) => {
-                let fields: Vec<_> = fields
-                    .iter()
-                    .map(|(name, value)| format!("{}:{}", go_json(&name.as_str().into()), go_json(&value.0)))
-                    .collect();
-                format!("k:{{{}}}", fields.join(","))
-            }
-            Self::Value(value) => format!("v:{}", go_json(&value.0)),
-            Self::Index(index) => format!("i:{index}"),
-        }
-    }
-
-    /// From a key of a `fieldsV1`; `None` for a kind of element that is not known.
-    pub fn deserialize(key: &str) -> Result<Option<Self>, SetError> {
-        let (kind, rest) = key.split_once(':').ok_or_else(|| SetError(format!("missing colon: {key}")))?;
-        let json = || {
-            let parsed: serde_json::Value =
-                serde_json::from_str(rest).map_err(|error| SetError(error.to_string()))?;
-            Ok(from_json(&parsed))
-        };
-        Ok(Some(match kind {
-            "f" => Self::Field(rest.to_owned()),
-            "v" => Self::Value(Scalar(json()?)),
-            "i" => Self::Index(rest.parse().map_err(|_| SetError(format!("invalid index: {rest}")))?),
-            "k" => match json()? {
-                Value::Object(fields) => {
-                    Self::Key(fields.into_iter().map(|(name, value)| (name, Scalar(value))).collect())
-                }
-                _ => return Err(SetError("a key must be an object".to_owned())),
-            },
-            _ => return Ok(None),
-        }))
-    }
-}
-
-fn from_json(json: &serde_json::Value) -> Value {
-    match json {
-        serde_json::Value::Null => Value::Null,
-        serde_json::Value::Bool(flag) => Value::Bool(*flag),
-        serde_json::Value::Number(number) => match number.as_i64() {
-            Some(whole) => Value::Int(whole),
-            None => Value::Float(number.as_f64().unwrap_or_default()),
-        },
-        serde_json::Value::String(text) => Value::String(text.clone()),
-        serde_json::Value::Array(items) => Value::Array(items.iter().map(from_json).collect()),
-        serde_json::Value::Object(members) => {
-            Value::Object(members.iter().map(|(key, value)| (key.clone(), from_json(value))).collect())
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fields::element::path_text;
     use crate::validation::testing::object;
 
     fn set(json: &str) -> Set {
@@ -329,35 +255,17 @@ mod tests {
         }
         assert!(set(r#"{"f:a":{".":{}}}"#).to_value() == object(r#"{"f:a":{}}"#));
         assert!(set(r#"{"x:a":{},"f:b":{}}"#).to_value() == object(r#"{"f:b":{}}"#));
-        for bad in ["[]", r#"{"a":{}}"#, r#"{"v:{":{}}"#, r#"{"k:1":{}}"#, r#"{"i:x":{}}"#] {
+        for bad in [
+            "[]",
+            r#"{"a":{}}"#,
+            r#"{"v:{":{}}"#,
+            r#"{"k:1":{}}"#,
+            r#"{"i:x":{}}"#,
+            r#"{"f:a":1}"#,
+            r#"{"f":{}}"#,
+        ] {
             assert!(Set::from_value(&object(bad)).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn elements_have_go_s_order_and_form() {
-        let port = |number: i64| {
-            PathElement::Key(vec![
-                ("containerPort".to_owned(), Scalar(Value::Int(number))),
-                ("protocol".to_owned(), Scalar("TCP".into())),
-            ])
-        };
-        let value = |value: Value| PathElement::Value(Scalar(value));
-        let ordered = [
-            PathElement::Field("a".to_owned()),
-            PathElement::Field("b".to_owned()),
-            port(80),
-            port(443),
-            value(2.into()),
-            value(10.into()),
-            value("10".into()),
-            value(false.into()),
-            PathElement::Index(0),
-        ];
-        assert!(ordered.is_sorted());
-        assert_eq!(port(80).serialize(), r#"k:{"containerPort":80,"protocol":"TCP"}"#);
-        assert_eq!(value("a<b".into()).serialize(), r#"v:"a\u003cb""#);
-        assert_eq!(Scalar(Value::Float(80.0)), Scalar(Value::Int(80)));
     }
 
     #[test]
@@ -373,5 +281,12 @@ mod tests {
         assert!(left.difference(&left).is_empty());
         assert!(Set::default().is_empty());
         assert_eq!(left.fields_below(&["a"]), ["x", "y"]);
+        check(left.leaves(), r#"{"f:a":{"f:x":{},"f:y":{}},"f:b":{}}"#);
+        assert_eq!(left.len(), 4);
+        let mut paths = Vec::new();
+        left.for_each(&mut |path| paths.push(path_text(path)));
+        assert_eq!(paths, [".a", ".b", ".a.x", ".a.y"]);
+        assert_eq!(left.with_prefix(&PathElement::field("a")).map(Set::len), Some(2));
+        assert_eq!(left.with_prefix(&PathElement::field("b")), None);
     }
 }

@@ -41,7 +41,8 @@ const SECRET: &[Text] =
     &[NAME, ("Type", "string", "What the Secret is for", 0), ("Data", "string", "Number of keys", 0), AGE];
 const CONFIG_MAP: &[Text] = &[NAME, ("Data", "string", "Number of keys, binary ones included", 0), AGE];
 const SERVICE_ACCOUNT: &[Text] = &[NAME, AGE];
-const NAMESPACE: &[Text] = &[NAME, ("Status", "string", "The status of the namespace", 0), AGE];
+const NAMESPACE: &[Text] =
+    &[NAME, ("Status", "string", "Active, or Terminating while it is being deleted", 0), AGE];
 const LEASE: &[Text] = &[NAME, ("Holder", "string", "Who holds the lease", 0), AGE];
 const POD: &[Text] = &[
     NAME,
@@ -56,8 +57,8 @@ const POD: &[Text] = &[
 ];
 const NODE: &[Text] = &[
     NAME,
-    ("Status", "string", "The status of the node", 0),
-    ("Roles", "string", "The roles of the node", 0),
+    ("Status", "string", "Whether the kubelet reports in, and pods may come", 0),
+    ("Roles", "string", "What the node is for, by its labels", 0),
     AGE,
     ("Version", "string", "Version of the kubelet", 0),
     ("Internal-IP", "string", "Address inside the cluster", 1),

@@ -3,7 +3,6 @@
 //! [`rules`] finds what applies to a kind. Absent on purpose: admission,
 //! authorization, and anything that looks at other objects.
 
-pub mod crd;
 pub mod field;
 pub mod go_json;
 pub mod meta;
@@ -13,7 +12,6 @@ pub mod plain;
 pub mod pod;
 pub mod rbac;
 pub mod secret;
-pub mod structural;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -71,7 +69,6 @@ const CORE: Rules = Rules {
 };
 const CORE_CLUSTER: MetaRules = MetaRules { namespaced: false, ..CORE.meta };
 const PLAIN: MetaRules = MetaRules { qualified_finalizers: false, ..CORE.meta };
-const PLAIN_CLUSTER: MetaRules = MetaRules { namespaced: false, ..PLAIN };
 
 /// The rules of a kind. A kind that has none of its own gets the generic ones, by its scope.
 pub fn rules(group: &str, kind: &str, namespaced: bool) -> Rules {
@@ -137,14 +134,6 @@ pub fn rules(group: &str, kind: &str, namespaced: bool) -> Rules {
             validate: rbac::validate_binding,
             validate_update: rbac::validate_binding_update,
             ..CORE
-        },
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => Rules {
-            meta: PLAIN_CLUSTER,
-            default: crd::default,
-            prepare_create: crd::prepare_create,
-            prepare_update: crd::prepare_update,
-            validate: crd::validate,
-            validate_update: crd::validate_update,
         },
         _ => Rules { meta: MetaRules { namespaced, ..PLAIN }, ..CORE },
     }

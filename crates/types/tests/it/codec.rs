@@ -200,16 +200,70 @@ fn null_in_data_is_a_key_without_value() {
     assert_eq!(back, r#"{"kind":"Secret","apiVersion":"v1","metadata":{},"data":{"a":"","b":""}}"#);
 }
 
+/// One form of one value: keys in order, of doubled ones the last, in JSON and through protobuf.
+#[test]
+fn json_inside_an_object_has_one_form() {
+    let secret = schema::lookup("", "v1", "Secret").expect("built in");
+    let definition =
+        schema::lookup("apiextensions.k8s.io", "v1", "CustomResourceDefinition").expect("built in");
+    let fields = |fields: &str| {
+        format!(
+            r#"{{"metadata":{{"managedFields":[{{"manager":"m","fieldsType":"FieldsV1","fieldsV1":{fields}}}]}}}}"#
+        )
+    };
+    let default = |value: &str| {
+        format!(
+            r#"{{"spec":{{"versions":[{{"name":"v1","schema":{{"openAPIV3Schema":{{"default":{value}}}}}}}]}}}}"#
+        )
+    };
+    let cases = [
+        (
+            secret,
+            fields(r#"{"f:b":{},"f:a":{"f:y":{}, "f:x":{},"f:x":{".":{}}}}"#),
+            r#""fieldsV1":{"f:a":{"f:x":{".":{}},"f:y":{}},"f:b":{}}"#,
+        ),
+        (secret, fields(r#"{ }"#), r#""fieldsV1":{}"#),
+        (
+            definition,
+            default(r#"{"b": 1, "a": {"z":1,"y":[3, 2],"z":"last"}}"#),
+            r#""default":{"a":{"y":[3,2],"z":"last"},"b":1}"#,
+        ),
+    ];
+    for (kind, body, expected) in cases {
+        let object = json::decode(kind.message, body.as_bytes()).expect("valid").object;
+        let stored = proto::encode_enveloped(kind, &object);
+        let back = proto::decode_enveloped(&stored, None).expect("our own");
+        for object in [&object, &back] {
+            let written = text(|out| json::encode(kind.message, object, out));
+            assert!(written.contains(expected), "{body}:\n{written}");
+        }
+    }
+}
+
 #[test]
 fn nesting_is_limited() {
     let kind = schema::lookup("apiextensions.k8s.io", "v1", "CustomResourceDefinition").expect("built in");
     let deep = format!("{}1{}", "[".repeat(512), "]".repeat(512));
     assert!(json::decode_untyped(deep.as_bytes()).is_ok());
-    let too_deep = "[".repeat(1_000_000);
-    assert_eq!(
-        json::decode_untyped(too_deep.as_bytes()).map_err(|error| error.0),
-        Err("exceeded max depth".to_owned())
-    );
+    for too_deep in [format!("[{deep}]"), "[".repeat(1_000_000), r#"{"a":"#.repeat(513)] {
+        assert_eq!(
+            json::decode_untyped(too_deep.as_bytes()).map_err(|error| error.0),
+            Err("exceeded max depth".to_owned())
+        );
+    }
+    // The definition, its specification, a version, its schema, the outermost schema: 5 of 257 messages, of which
+    // 256 are nested.
+    for (schemas, fits) in [(252, true), (253, false)] {
+        let schema = format!("{}{{}}{}", r#"{"not":"#.repeat(schemas), "}".repeat(schemas));
+        let body = format!(r#"{{"spec":{{"versions":[{{"schema":{{"openAPIV3Schema":{schema}}}}}]}}}}"#);
+        let object = json::decode(kind.message, body.as_bytes()).expect("JSON may be deeper").object;
+        let decoded = proto::decode_enveloped(&proto::encode_enveloped(kind, &object), None);
+        let too_deep = "proto: message is nested too deeply or has too many parts";
+        assert_eq!(
+            decoded.map(drop).map_err(|error| error.0),
+            if fits { Ok(()) } else { Err(too_deep.to_owned()) }
+        );
+    }
     let schema = format!("{}{{}}{}", r#"{"properties":{"a":"#.repeat(250), "}}".repeat(250));
     let body = format!(r#"{{"spec":{{"versions":[{{"schema":{{"openAPIV3Schema":{schema}}}}}]}}}}"#);
     let object = json::decode(kind.message, body.as_bytes()).expect("deep, but not too deep").object;

@@ -183,6 +183,37 @@ fn selectors_read_labels_and_fields() {
     }
 }
 
+/// Lengths stand before what they measure: lists whose lengths take one byte, two, three and four.
+#[test]
+fn protobuf_lists_equal_encode() {
+    for golden in stored() {
+        let Golden { kind, .. } = golden;
+        let name = format!("{}List", kind.kind);
+        let Some(list) = schema::lookup(kind.group, kind.version, &name) else { continue };
+        let head = ListHead {
+            api_version: &list.api_version(),
+            kind: &name,
+            revision: 12,
+            continue_token: "",
+            remaining: None,
+            part: Part::Whole,
+            typed_items: false,
+        };
+        let mut item = proto::decode_enveloped(&golden.envelope, None).expect("valid");
+        item.set_meta_str("resourceVersion", &REVISION.to_string());
+        let counts: &[usize] = if kind.kind == "Secret" { &[0, 1, 30, 4000] } else { &[1, 2] };
+        for &count in counts {
+            let mut object = coffer_types::Value::object();
+            object.set_type(head.api_version, &name);
+            object.set_meta_str("resourceVersion", "12");
+            object.set(&["items"], vec![item.clone(); count]);
+            let mut encoded = Vec::new();
+            list_protobuf(&head, vec![source(golden); count], &mut encoded).expect("valid");
+            assert!(encoded == proto::encode_enveloped(list, &object), "{count} {name}");
+        }
+    }
+}
+
 #[test]
 fn lists_and_events_are_framed_as_upstream() {
     let golden = stored().into_iter().find(|golden| golden.kind.kind == "Secret").expect("a Secret");

@@ -121,6 +121,27 @@ fn golden_objects_come_back_from_yaml() {
     }
 }
 
+/// Upstream's texts print the value, and a file that does not decode may hold Secrets.
+#[test]
+fn errors_about_numbers_and_keys_hold_no_value() {
+    let cases = [
+        ("? [hunter2]\n: b\n", "yaml: invalid map key"),
+        ("? {hunter2: hunter2}\n: b\n", "yaml: invalid map key"),
+        ("~: hunter2\n", "unsupported map key of type: %!s(<nil>), key: <nil>"),
+        ("a: !!int hunter2\n", "yaml: cannot decode !!str as a !!int"),
+        ("a: !!float hunter2\n", "yaml: cannot decode !!str as a !!float"),
+        ("a: !!bool hunter2\n", "yaml: cannot decode !!str as a !!bool"),
+        ("a: !!null hunter2\n", "yaml: cannot decode !!str as a !!null"),
+        ("a: !!int 4711.5\n", "yaml: cannot decode !!float as a !!int"),
+        ("a: !!binary hunter2\n", "yaml: !!binary value contains invalid base64 data"),
+        ("<<: hunter2\n", "yaml: map merge requires map or sequence of maps as the value"),
+    ];
+    for (document, expected) in cases {
+        let error = yaml::decode_untyped(document.as_bytes()).expect_err("refused");
+        assert_eq!(error.0, expected, "{document}");
+    }
+}
+
 #[test]
 fn all_documents_of_a_file_are_read() {
     let documents: Vec<_> = yaml::documents(b"a: 1\n---\nb: 2\n---\n---\nc: [\n").collect();
@@ -144,14 +165,64 @@ fn hostile_documents_cost_little() {
     for deep in ["[".repeat(100_000), "{a: ".repeat(10_000), "- ".repeat(100_000), "? ".repeat(10_000)] {
         assert!(yaml::decode_untyped(deep.as_bytes()).is_err());
     }
-    let nested = format!("{}1{}", "[".repeat(512), "]".repeat(512));
-    assert!(yaml::decode_untyped(nested.as_bytes()).is_ok());
+    // Anchors within anchors, each of which is a copy.
+    let anchored = |items: usize| {
+        let document = format!("{}{}{}", "&a [".repeat(500), "b,".repeat(items), "]".repeat(500));
+        yaml::decode_untyped(document.as_bytes()).map(drop)
+    };
+    assert_eq!(anchored(30_000).expect_err("too much").0, "yaml: document contains excessive aliasing");
+    assert_eq!(anchored(10), Ok(()));
+    for (levels, fits) in [(512, true), (513, false)] {
+        let flow = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        let block = format!("{}1", "- ".repeat(levels));
+        for nested in [flow, block] {
+            assert_eq!(yaml::decode_untyped(nested.as_bytes()).is_ok(), fits, "{levels} levels");
+        }
+    }
     assert!(yaml::decode_untyped(b"a: &a [*a]\n").is_err());
     assert!(yaml::decode_untyped(b"\xff").is_err());
     assert_eq!(
         yaml::decode_untyped(b"a: \x01").expect_err("refused").0,
         "yaml: control characters are not allowed"
     );
+}
+
+/// Far below the first level a long list would be all indentation: it is written as JSON is. What is
+/// written stays in proportion to what it says, and is read as what it was.
+#[test]
+fn deep_and_wide_trees_are_written_in_proportion() {
+    for (depth, open, close, item) in [
+        (500, "[", "]", "\"a: b, [\\u0001\\u007f \\n\",1,null,[],{}"),
+        (500, "{\"k\":", "}", "{\"a b\":[\"\",true],\"#\":-1.5}"),
+        (250, "[{\"k\":", "}]", "{\"a b\":[\"\",true],\"#\":-1.5}"),
+    ] {
+        let items = vec![item; 5_000].join(",");
+        let document = format!("{}[{items}]{}", open.repeat(depth), close.repeat(depth));
+        let object = json::decode_untyped(document.as_bytes()).expect("JSON").object;
+        let mut written = Vec::new();
+        yaml::encode_untyped(&object, &mut written);
+        assert!(written.len() <= 8 * document.len() + (2 << 20), "{} of {}", written.len(), document.len());
+        assert_eq!(yaml::decode_untyped(&written).expect("read again").object, object, "{depth} {open}");
+        // Long keys too.
+        let long = format!("{{\"{}\":{document}}}", "k".repeat(2_000));
+        let object = json::decode_untyped(long.as_bytes()).expect("JSON").object;
+        let mut written = Vec::new();
+        yaml::encode_untyped(&object, &mut written);
+        assert_eq!(yaml::decode_untyped(&written).expect("read again").object, object);
+    }
+    // As ever: lists that are long and not deep, and trees that are deep and not wide.
+    for (document, expected) in [
+        (
+            format!("{{\"a\":{{\"a\":{{\"a\":[{}]}}}}}}", vec!["1"; 200_000].join(",")),
+            "a:\n  a:\n    a:\n    - 1\n",
+        ),
+        (format!("{}1{}", "{\"a\":".repeat(400), "}".repeat(400)), "a:\n  a:\n    a:\n"),
+    ] {
+        let object = json::decode_untyped(document.as_bytes()).expect("JSON").object;
+        let mut written = Vec::new();
+        yaml::encode_untyped(&object, &mut written);
+        assert!(written.starts_with(expected.as_bytes()) && !written.contains(&b'['), "{expected}");
+    }
 }
 
 mod properties {

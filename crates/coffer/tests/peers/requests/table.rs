@@ -12,7 +12,7 @@ const MERGE: &str = "application/merge-patch+json";
 const PATCH: &str = "application/json-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+pub(super) const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 const PARTIAL: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
 const PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
 
@@ -27,6 +27,10 @@ pub(super) const DIFFERENCES: &[(&str, &str)] = &[
     (r#"PATCH /a?fieldValidation=Strict application/strategic-merge-patch+json {"unknown":1}"#, BODY),
     (r#"PATCH /a application/strategic-merge-patch+json {"$patch":"explode"}"#, BODY),
     (r#"PATCH /a application/strategic-merge-patch+json {"data":[]}"#, BODY),
+    (
+        r#"PATCH /apis/example.com/v3/gizmos/g?fieldManager=one application/apply-patch+yaml {"apiVersion":"example.com/v3","kind":"Gizmo","metadata":{"name":"g","labels":"none"}}"#,
+        BODY,
+    ),
     (
         "GET ?resourceVersion=99999999&resourceVersionMatch=Exact",
         "an exact future version is answered at once by the store, without retryAfterSeconds",
@@ -322,11 +326,4 @@ pub(super) const REQUESTS: &[Request] = &[
     ("GET", "/apis/authentication.k8s.io/v1", "", ""),
     ("GET", "/apis/authorization.k8s.io/v1", "", ""),
     ("GET", "/apis/rbac.authorization.k8s.io/v1", "", ""),
-    // By now the definition is established.
-    (
-        "GET",
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?fieldSelector=metadata.name%3Dgizmos.example.com&includeObject=None",
-        TABLE,
-        "",
-    ),
 ];

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,14 +13,29 @@ fn payload(files: &[(&str, &str)]) -> Payload {
         .iter()
         .map(|(path, content)| {
             let content = SecretBytes::from((*content).to_owned());
-            ((*path).to_owned(), FileProjection { content, mode: 0o644 })
+            ((*path).to_owned(), FileProjection { content, mode: 0o644, owner: None })
         })
         .collect()
 }
 
 fn writer<'a>(files: &'a dyn Files, directory: &'a Path) -> AtomicWriter<'a> {
-    AtomicWriter { files, directory, group: None }
+    AtomicWriter { files, directory, group: None, retired: &NONE }
 }
+
+/// Writes, and removes the old version when its readers have arrived; whether the volume was flipped.
+fn settle(writer: &AtomicWriter<'_>, payload: &Payload, now: Timestamp, suffix: u32) -> bool {
+    match writer.write(payload, now, suffix).expect("written") {
+        Written::Unchanged => false,
+        Written::Flipped { retired } => {
+            if let Some(old) = retired {
+                writer.remove_retired(&old).expect("removed");
+            }
+            true
+        }
+    }
+}
+
+static NONE: BTreeSet<String> = BTreeSet::new();
 
 /// What a reader finds through the names of the volume.
 fn read(directory: &Path) -> BTreeMap<String, String> {
@@ -100,7 +115,7 @@ fn the_layout_is_the_kubelets() {
     let now: Timestamp = "2026-01-02T03:04:05Z".parse().expect("a time");
     let writer = writer(&RealFiles, directory.path());
     let first = payload(&[("a", "1"), ("sub/b", "2"), ("sub/deep/c", "3")]);
-    assert_eq!(writer.write(&first, now, 7).expect("written"), Written::Flipped);
+    assert!(settle(&writer, &first, now, 7), "flipped");
     assert_eq!(entries(directory.path()), ["..2026_01_02_03_04_05.7", "..data", "a", "sub"]);
     assert_eq!(
         RealFiles.read_link(&directory.path().join("..data")).expect("a link"),
@@ -108,15 +123,15 @@ fn the_layout_is_the_kubelets() {
     );
     assert_eq!(RealFiles.read_link(&directory.path().join("a")).expect("a link"), Path::new("..data/a"));
     assert_eq!(RealFiles.read_link(&directory.path().join("sub")).expect("a link"), Path::new("..data/sub"));
-    assert_eq!(writer.write(&first, now, 8).expect("written"), Written::Unchanged);
+    assert!(!settle(&writer, &first, now, 8), "unchanged");
     assert_eq!(read(directory.path()), texts(&[("a", "1"), ("sub/b", "2"), ("sub/deep/c", "3")]));
 
     let second = payload(&[("a", "1"), ("sub/deep/c", "4"), ("z", "5")]);
-    assert_eq!(writer.write(&second, now, 9).expect("written"), Written::Flipped);
+    assert!(settle(&writer, &second, now, 9), "flipped");
     assert_eq!(entries(directory.path()), ["..2026_01_02_03_04_05.9", "..data", "a", "sub", "z"]);
     assert_eq!(read(directory.path()), texts(&[("a", "1"), ("sub/deep/c", "4"), ("z", "5")]));
 
-    assert_eq!(writer.write(&Payload::new(), now, 10).expect("written"), Written::Flipped);
+    assert!(settle(&writer, &Payload::new(), now, 10), "flipped");
     assert_eq!(entries(directory.path()), ["..2026_01_02_03_04_05.10", "..data"]);
 }
 
@@ -137,8 +152,8 @@ fn what_others_put_into_the_volume_is_left() {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::create_dir(directory.path().join("nested")).expect("made");
     let writer = writer(&RealFiles, directory.path());
-    writer.write(&payload(&[("nested", "1"), ("b", "1")]), Timestamp::UNIX_EPOCH, 1).expect("written");
-    writer.write(&payload(&[("c", "1")]), Timestamp::UNIX_EPOCH, 2).expect("written");
+    assert!(settle(&writer, &payload(&[("nested", "1"), ("b", "1")]), Timestamp::UNIX_EPOCH, 1));
+    assert!(settle(&writer, &payload(&[("c", "1")]), Timestamp::UNIX_EPOCH, 2));
     assert_eq!(entries(directory.path()), ["..1970_01_01_00_00_00.2", "..data", "c", "nested"]);
 }
 
@@ -205,6 +220,15 @@ impl Files for Crash {
         RealFiles.list(path)
     }
 
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        RealFiles.read(path)
+    }
+
+    fn set_owner(&self, path: &Path, owner: u32) -> io::Result<()> {
+        self.step()?;
+        RealFiles.set_owner(path, owner)
+    }
+
     fn set_group(&self, path: &Path, group: u32, is_dir: bool) -> io::Result<()> {
         self.step()?;
         RealFiles.set_group(path, group, is_dir)
@@ -237,7 +261,7 @@ fn n17_a_crash_at_each_step_leaves_old_or_new_and_is_repaired() {
         }
         assert_eq!(seen["sub/b"] == "old-b", seen["a"] == "old-a", "step {last}: a mix");
 
-        writer(&RealFiles, directory.path()).write(&payload(&new), now, 3).expect("repaired");
+        settle(&writer(&RealFiles, directory.path()), &payload(&new), now, 3);
         assert_eq!(read(directory.path()), texts(&new), "step {last}");
         assert_eq!(entries(directory.path()).len(), 6, "step {last}: {:?}", entries(directory.path()));
         if done.is_ok() {
@@ -248,41 +272,136 @@ fn n17_a_crash_at_each_step_leaves_old_or_new_and_is_repaired() {
     assert!(crashes > 10, "only {crashes} steps were tried");
 }
 
+/// Field case N17: a reader loop sees one version at a time, and never misses a name that all versions
+/// have, however often the volume flips while it resolves a path.
 #[test]
-fn a_reader_loop_never_sees_a_mix() {
+fn n17_a_reader_loop_sees_no_mix_and_misses_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let version = |number: usize| {
         let text = number.to_string();
         payload(&[("a", &text), ("b", &text)])
     };
-    writer(&RealFiles, directory.path()).write(&version(0), Timestamp::UNIX_EPOCH, 0).expect("written");
+    settle(&writer(&RealFiles, directory.path()), &version(0), Timestamp::UNIX_EPOCH, 0);
     let stop = std::sync::atomic::AtomicBool::new(false);
+    // How many reads a reader has finished: an old version goes once a read began and ended after its flip.
+    let reads = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
-            let mut rounds = 0_usize;
-            while !stop.load(Ordering::Relaxed) || rounds == 0 {
+            while !stop.load(Ordering::Relaxed) {
+                let a = std::fs::read_to_string(directory.path().join("a")).expect("never missing");
                 // Through one resolution of `..data`, as an application that wants a consistent pair reads.
-                let Ok(target) = std::fs::read_link(directory.path().join(DATA)) else { panic!("no ..data") };
-                let at = directory.path().join(target);
-                let (a, b) = (std::fs::read_to_string(at.join("a")), std::fs::read_to_string(at.join("b")));
-                if let (Ok(a), Ok(b)) = (a, b) {
-                    assert_eq!(a, b);
-                }
-                // A surviving key is never missing.
-                std::fs::read_to_string(directory.path().join("a")).map(drop).unwrap_or_else(|error| {
-                    // Between resolving and opening the old directory may go; upstream has the same window.
-                    assert_eq!(error.kind(), io::ErrorKind::NotFound);
-                });
-                rounds += 1;
+                let at =
+                    directory.path().join(std::fs::read_link(directory.path().join(DATA)).expect("..data"));
+                let pair =
+                    ["a", "b"].map(|name| std::fs::read_to_string(at.join(name)).expect("never missing"));
+                assert_eq!(pair[0], pair[1]);
+                assert!(a.parse::<usize>().expect("a number") <= pair[0].parse().expect("a number"));
+                reads.fetch_add(1, Ordering::Release);
             }
         });
-        for number in 1..300_usize {
+        let mut retired: Vec<(String, usize)> = Vec::new();
+        for number in 1_usize.. {
+            let seen = reads.load(Ordering::Acquire);
+            if (number > 1_000 && seen > 100) || reader.is_finished() {
+                break;
+            }
+            let (gone, kept): (Vec<_>, Vec<_>) =
+                retired.into_iter().partition(|(_, since)| *since + 2 <= seen);
+            retired = kept;
+            let names: BTreeSet<String> = retired.iter().map(|(name, _)| name.clone()).collect();
+            let writer =
+                AtomicWriter { files: &RealFiles, directory: directory.path(), group: None, retired: &names };
+            for (name, _) in gone {
+                writer.remove_retired(&name).expect("removed");
+            }
             let suffix = u32::try_from(number).expect("small");
-            writer(&RealFiles, directory.path())
-                .write(&version(number), Timestamp::UNIX_EPOCH, suffix)
-                .expect("written");
+            let written = writer.write(&version(number), Timestamp::UNIX_EPOCH, suffix).expect("written");
+            let Written::Flipped { retired: Some(old) } = written else { panic!("not flipped") };
+            retired.push((old, reads.load(Ordering::Acquire)));
         }
         stop.store(true, Ordering::Relaxed);
-        reader.join().expect("the reader saw no mix");
+        reader.join().expect("the reader saw no mix and missed nothing");
     });
+}
+
+/// Field case S15 (CVE-2021-25741): whoever may write into the volume puts links that lead outside in the place
+/// of `..data`, of a directory and of a file, 100,000 times, while versions are written and removed. Outside
+/// nothing is made, changed or removed.
+#[test]
+fn s15_100_000_swapped_links_lead_to_nothing_outside() {
+    const SWAPS: usize = 100_000;
+    let base = tempfile::tempdir().expect("a directory");
+    let (volume, outside) = (base.path().join("volume"), base.path().join("outside"));
+    for directory in [&volume, &outside, &outside.join("sub")] {
+        std::fs::create_dir(directory).expect("made");
+    }
+    let theirs = texts(&[("a", "theirs"), ("sub/b", "theirs"), ("kept", "theirs")]);
+    for (path, content) in &theirs {
+        std::fs::write(outside.join(path), content).expect("written");
+    }
+    let version = |number: u32| {
+        let text = number.to_string();
+        payload(&[("a", &text), ("sub/b", &text)])
+    };
+    settle(&writer(&RealFiles, &volume), &version(0), Timestamp::UNIX_EPOCH, 0);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let (mut flips, mut next) = (0, 1);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let spare = base.path().join("spare");
+            let targets = ["../outside", outside.to_str().expect("text"), "../volume/../outside/sub"];
+            for swap in 0..SWAPS {
+                let name = [DATA, "a", "sub"][swap % 3];
+                std::os::unix::fs::symlink(targets[swap / 3 % 3], &spare).expect("linked");
+                // A directory in its place stays there.
+                if std::fs::rename(&spare, volume.join(name)).is_err() {
+                    std::fs::remove_file(&spare).expect("removed");
+                }
+            }
+            done.store(true, Ordering::Release);
+        });
+        while !done.load(Ordering::Acquire) {
+            let writer = writer(&RealFiles, &volume);
+            // A step may fail under its feet; the next write starts afresh.
+            if let Ok(Written::Flipped { retired }) =
+                writer.write(&version(next), Timestamp::UNIX_EPOCH, next)
+            {
+                flips += 1;
+                if let Some(old) = retired {
+                    let _ = writer.remove_retired(&old);
+                }
+            }
+            next += 1;
+        }
+    });
+    assert!(100 < flips, "only {flips} versions were written in the race");
+    assert_eq!(read(&outside), theirs, "something outside was changed");
+    assert_eq!(entries(&outside), ["a", "kept", "sub"]);
+    for name in ["a", "sub"] {
+        let _ = std::fs::remove_file(volume.join(name));
+    }
+    settle(&writer(&RealFiles, &volume), &version(next), Timestamp::UNIX_EPOCH, next);
+    let last = next.to_string();
+    assert_eq!(read(&volume), texts(&[("a", &last), ("sub/b", &last)]), "the volume is exact again");
+}
+
+/// The same without a race: each of these was once followed.
+#[test]
+fn s15_a_data_link_that_leads_outside_is_replaced_and_what_is_behind_it_stays() {
+    for target in
+        ["../outside", "..", ".", "/", "ABSOLUTE", "..1/../../outside", "../volume/..old", DATA, NEW_DATA]
+    {
+        let base = tempfile::tempdir().expect("a directory");
+        let (volume, outside) = (base.path().join("volume"), base.path().join("outside"));
+        for directory in [&volume, &outside, &volume.join("..old")] {
+            std::fs::create_dir(directory).expect("made");
+        }
+        std::fs::write(outside.join("a"), "theirs").expect("written");
+        let target = if target == "ABSOLUTE" { outside.to_str().expect("text") } else { target };
+        std::os::unix::fs::symlink(target, volume.join(DATA)).expect("linked");
+        let written = writer(&RealFiles, &volume).write(&payload(&[("a", "ours")]), Timestamp::UNIX_EPOCH, 1);
+        assert_eq!(written.expect("written"), Written::Flipped { retired: None }, "{target}");
+        assert_eq!(read(&volume), texts(&[("a", "ours")]), "{target}");
+        assert_eq!(read(&outside), texts(&[("a", "theirs")]), "{target}");
+    }
 }

@@ -2,11 +2,9 @@
 
 use coffer_types::Value;
 
-use crate::crd::conditions::{Taken, accept_names, establish, is_established, is_served};
 use crate::crd::definition::{apply_defaults, prepare_create, prepare_update, validate, validate_update};
+use crate::crd::names::{accept, establish, is_established};
 use crate::crd::testing::{json, texts, tree};
-
-const NOW: &str = "2026-11-30T07:36:25Z";
 
 /// A good definition, shaped like those of an operator: two versions, one of them served.
 fn good() -> Value {
@@ -104,6 +102,19 @@ fn rules() {
     );
     check(
         |d| d.set(&["spec", "conversion", "strategy"], "Webhook"),
+        &[
+            "spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook",
+            "spec.conversion.conversionReviewVersions: Required value",
+            "spec.conversion.strategy: Forbidden: conversion webhooks are not supported by this server: define one version, or convert with None",
+        ],
+    );
+    // With one version there is nothing to convert.
+    check(
+        |d| {
+            d.set(&["spec", "conversion", "strategy"], "Webhook");
+            let versions = d.get_mut("spec").and_then(|spec| spec.get_mut("versions"));
+            versions.and_then(Value::as_array_mut).expect("a list").truncate(1);
+        },
         &[
             "spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook",
             "spec.conversion.conversionReviewVersions: Required value",
@@ -247,8 +258,7 @@ fn what_may_not_change() {
         |d| d.set(&["spec", "names", "plural"], "bears"),
         &["spec.names.plural: Invalid value: \"bears\": field is immutable"],
     );
-    accept_names(&mut old, &Taken::default(), NOW);
-    establish(&mut old, NOW);
+    set_established(&mut old);
     check(
         &old,
         |d| d.set(&["spec", "scope"], "Cluster"),
@@ -276,54 +286,53 @@ fn what_may_not_change() {
     assert_eq!(moved.at(&["metadata", "generation"]), Some(&Value::Int(2)));
 }
 
+fn set_established(definition: &mut Value) {
+    let condition = Value::from([("type", "Established"), ("status", "True")]);
+    definition.set(&["status", "conditions"], Value::Array(vec![condition]));
+}
+
 #[test]
 fn names_are_given_once() {
     let mut first = good();
-    assert!(!is_served(&first));
-    assert!(accept_names(&mut first, &Taken::default(), NOW));
-    assert!(is_served(&first) && !is_established(&first));
-    assert!(!accept_names(&mut first, &Taken::default(), "2026-11-30T08:00:00Z"), "nothing new to say");
-    assert!(establish(&mut first, NOW) && is_established(&first));
-    assert!(!establish(&mut first, NOW));
-    let conditions = json(first.at(&["status", "conditions"]).expect("set"));
-    assert_eq!(
-        conditions,
-        format!(
-            r#"[{{"lastTransitionTime":"{NOW}","message":"no conflicts found","reason":"NoConflicts","status":"True","type":"NamesAccepted"}},{{"lastTransitionTime":"{NOW}","message":"the initial names have been accepted","reason":"InitialNamesAccepted","status":"True","type":"Established"}}]"#
-        )
-    );
+    let (names, verdict) = accept(&first, [&first.clone()].into_iter());
+    assert_eq!((verdict.holds, verdict.reason), (true, "NoConflicts"));
+    assert_eq!(Some(&names), first.at(&["spec", "names"]));
+    assert!(!is_established(&first));
+    let verdict = establish(&first, true).expect("it was not established");
+    assert_eq!((verdict.holds, verdict.reason), (true, "InitialNamesAccepted"));
+    first.set(&["status", "acceptedNames"], names);
+    set_established(&mut first);
+    assert!(is_established(&first) && establish(&first, true).is_none());
 
-    // Another definition of the group wants the same short name and kind.
+    // Another definition of the group wants the same short name and kind. The last conflict is told.
     let mut second = changed(|d| {
         d.set(&["spec", "names", "plural"], "grizzlies");
         d.set(&["spec", "names", "singular"], "grizzly");
     });
-    accept_names(&mut second, &Taken::by([&first]), NOW);
-    assert!(!is_served(&second));
-    assert!(!establish(&mut second, NOW));
-    let conditions = second.at(&["status", "conditions"]).and_then(Value::as_array).expect("set");
-    let told: Vec<_> = conditions
-        .iter()
-        .map(|one| (one.str_at(&["status"]), one.str_at(&["reason"]), one.str_at(&["message"])))
-        .collect();
+    let (names, verdict) = accept(&second, [&first].into_iter());
     assert_eq!(
-        told,
-        [
-            ("False", "ListKindConflict", "\"PandaList\" is already in use"),
-            ("False", "NotAccepted", "not all names are accepted")
-        ]
+        (verdict.holds, verdict.reason, verdict.message.as_str()),
+        (false, "ListKindConflict", "\"PandaList\" is already in use")
     );
+    assert_eq!(json(&names), r#"{"categories":["bears"],"plural":"grizzlies","singular":"grizzly"}"#);
+    let verdict = establish(&second, false).expect("it is not established");
     assert_eq!(
-        json(second.at(&["status", "acceptedNames"]).expect("set")),
-        r#"{"categories":["bears"],"plural":"grizzlies","singular":"grizzly"}"#
+        (verdict.holds, verdict.reason, verdict.message.as_str()),
+        (false, "NotAccepted", "not all names are accepted")
     );
 
-    // Once the first one is gone, the second gets everything.
-    accept_names(&mut second, &Taken::default(), NOW);
-    assert!(is_served(&second));
+    // Once the first one is gone, or is of another group, the second gets everything.
+    let mut elsewhere = first.clone();
+    elsewhere.set(&["spec", "group"], "other.example");
+    for all in [Vec::new(), vec![elsewhere]] {
+        assert!(accept(&second, all.iter()).1.holds);
+    }
+    second.set(&["status", "acceptedNames"], accept(&second, std::iter::empty()).0);
     // Names that are its own are no conflict, and an established definition stays so.
-    assert!(!accept_names(&mut first, &Taken::default(), NOW));
+    assert!(accept(&first, [&first.clone()].into_iter()).1.holds);
     first.set(&["spec", "names", "shortNames"], Value::Array(vec!["pd".into(), "grizzly".into()]));
-    accept_names(&mut first, &Taken::by([&second]), NOW);
-    assert!(is_established(&first) && is_served(&first));
+    let (names, verdict) = accept(&first, [&second].into_iter());
+    assert_eq!((verdict.holds, verdict.reason), (false, "ShortNamesConflict"));
+    assert_eq!(names.at(&["shortNames"]), Some(&Value::Array(vec!["pd".into()])), "it keeps what it had");
+    assert!(establish(&first, false).is_none());
 }

@@ -214,7 +214,7 @@ async fn power_cuts_lose_nothing_that_was_acknowledged() {
 }
 
 /// All that a watch has seen so far.
-async fn seen(watch: &mut WatchStream, upto: Revision, what: &str) -> Vec<KvEvent> {
+pub(super) async fn seen(watch: &mut WatchStream, upto: Revision, what: &str) -> Vec<KvEvent> {
     let mut events = Vec::new();
     while events.last().map_or(1, |event: &KvEvent| event.kv.mod_revision) < upto {
         match tokio::time::timeout(super::helpers::PATIENCE, watch.next()).await {
@@ -321,6 +321,95 @@ async fn a_full_disk_refuses_writes_until_there_is_room() {
     drop(kv);
     let kv = open(&FaultyDisk::holding(disk.crash(&SeededRandom::new(0))), &clock).await;
     assert_eq!(kv.range(prefix("/large/")).await.expect("readable").count, written + 1);
+}
+
+/// As etcd under its alarm NOSPACE: writes are refused, reads and deletions go on. Unlike etcd, it is over
+/// by itself: when others free space on the disk, or when enough was deleted and forgotten.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_can_be_emptied_by_deleting() {
+    for freed_by_others in [true, false] {
+        let (disk, clock) = (FaultyDisk::holding(empty().await), SimClock::default());
+        let options = EmbeddedOptions {
+            cache_bytes: 64 * 1024,
+            reserve_bytes: 256 * 4096,
+            ..EmbeddedOptions::new(Arc::new(clock.clone()))
+        };
+        let reserve = Arc::new(disk.beside());
+        let kv = Embedded::open_disks(Arc::new(disk.clone()), Some(reserve), options).await.expect("opens");
+        let room = disk.blocks() + 300;
+        disk.set_capacity(Some(room));
+        let put = |number: i64| Txn {
+            success: vec![Op::Put {
+                key: bytes(format!("/large/{number:04}")),
+                value: SharedValue(bytes(vec![b'x'; 20_000])),
+                lease: 0,
+            }],
+            ..Txn::default()
+        };
+        let mut written = 0;
+        while kv.txn(put(written)).await.is_ok() {
+            written += 1;
+            assert!(written < 1000, "it never fills up");
+        }
+        assert!(20 < written);
+        assert_eq!(
+            kv.alarm().await.as_deref(),
+            Some("ALARM NOSPACE: etcdserver: mvcc: database space exceeded")
+        );
+        let refused = |error: KvError| match error {
+            KvError::Refused(reason) => {
+                assert!(reason.starts_with("etcdserver: mvcc: database space exceeded"))
+            }
+            error => panic!("{error}"),
+        };
+        refused(kv.txn(put(written)).await.map(drop).expect_err("full"));
+        refused(kv.lease_grant(Duration::from_secs(60)).await.map(drop).expect_err("full"));
+        // Every object can be deleted, and is gone for good.
+        for number in 0..written {
+            let delete = Txn { success: vec![delete_op(&format!("/large/{number:04}"))], ..Txn::default() };
+            kv.txn(delete).await.unwrap_or_else(|error| panic!("deletion {number} of {written}: {error}"));
+            clock.advance(Duration::from_secs(1));
+        }
+        let found = kv.range(prefix("/large/")).await.expect("reading goes on");
+        assert_eq!((found.count, found.revision), (0, 2 * written + 1));
+        assert!(disk.blocks() <= room);
+        assert!(kv.alarm().await.is_some(), "nothing has become free yet");
+        if freed_by_others {
+            disk.set_capacity(None);
+        } else {
+            // The compactor's mark is let in, and history goes.
+            let mark = put_op("compact_rev_key", "1");
+            kv.txn(Txn { success: vec![mark], ..Txn::default() }).await.expect("the mark of the compactor");
+            kv.compact(2 * written).await.expect("compacted");
+        }
+        // The alarm ends, without a write that asks.
+        let mut alarm = kv.alarm().await;
+        for _ in 0..1000 {
+            if alarm.is_none() {
+                break;
+            }
+            clock.advance(Duration::from_secs(1));
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            alarm = kv.alarm().await;
+        }
+        assert_eq!(alarm, None, "freed by others: {freed_by_others}");
+        for number in 0..10 {
+            // The database hands out freed pages some commits later.
+            let mut done = kv.txn(put(number)).await;
+            for _ in 0..10 {
+                if done.is_ok() {
+                    break;
+                }
+                clock.advance(Duration::from_secs(1));
+                done = kv.txn(put(number)).await;
+            }
+            done.unwrap_or_else(|error| panic!("{freed_by_others}, write {number}: {error}"));
+        }
+        drop(kv);
+        let disk = FaultyDisk::holding(disk.crash(&SeededRandom::new(0)));
+        let kv = open(&disk, &clock).await;
+        assert_eq!(kv.range(prefix("/large/")).await.expect("readable").count, 10);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,6 +4,7 @@ pub(crate) mod helpers;
 pub(crate) mod suite;
 
 mod crash;
+mod differences;
 mod directory;
 mod kill;
 
@@ -15,7 +16,7 @@ mod embedded {
 
     use super::helpers::Fixture;
 
-    async fn fixture() -> Fixture {
+    pub(super) async fn fixture() -> Fixture {
         let clock = SimClock::default();
         let options = EmbeddedOptions::new(Arc::new(clock.clone()));
         let kv = Embedded::in_memory(options).await.expect("opens");

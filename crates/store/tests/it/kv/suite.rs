@@ -463,6 +463,7 @@ pub(crate) async fn a_watch_never_tears_a_revision(kv: &Fixture) {
     }
 }
 
+// TestOptionalTestProgressNotify
 pub(crate) async fn progress_is_reported_on_request(kv: &Fixture) {
     assert!(kv.supports_progress());
     let mut first = watch(kv.as_kv(), "/watched", 0).await;
@@ -470,10 +471,10 @@ pub(crate) async fn progress_is_reported_on_request(kv: &Fixture) {
     let silent = WatchRequest { start: bytes("/silent"), progress: false, ..Default::default() };
     let mut silent = watch_with(kv.as_kv(), silent).await;
     let reached = put(kv.as_kv(), "/elsewhere", "1").await;
-    for watch in [&mut first, &mut second] {
+    for (watch, start) in [(&mut first, "/watched"), (&mut second, "/other")] {
         // etcd drops a request while a watch is not in step yet, so it is repeated, as upstream does.
         let progress = loop {
-            kv.request_progress().await.expect("asked");
+            kv.request_progress(&bytes(start)).await.expect("asked");
             let wait = tokio::time::timeout(Duration::from_millis(100), next(watch));
             if let Ok(message) = wait.await {
                 break message;
@@ -482,12 +483,27 @@ pub(crate) async fn progress_is_reported_on_request(kv: &Fixture) {
         let Ok(WatchMessage::Progress(revision)) = progress else { panic!("{progress:?}") };
         assert!(reached <= revision, "{reached} <= {revision}");
     }
+    // Only the watch that is asked reports.
+    let reached = put(kv.as_kv(), "/elsewhere", "2").await;
+    loop {
+        kv.request_progress(&bytes("/watched")).await.expect("asked");
+        match next(&mut first).await {
+            Ok(WatchMessage::Progress(revision)) if reached <= revision => break,
+            Ok(WatchMessage::Progress(_)) => {}
+            message => panic!("{message:?}"),
+        }
+    }
+    while let Some(message) = futures::FutureExt::now_or_never(next(&mut second)) {
+        let Ok(WatchMessage::Progress(revision)) = message else { panic!("{message:?}") };
+        assert!(revision < reached, "it was not asked, and reports {revision}");
+    }
+    kv.request_progress(&bytes("/silent")).await.expect("asked");
     put(kv.as_kv(), "/silent", "1").await;
     let message = next(&mut silent).await;
     assert!(matches!(message, Ok(WatchMessage::Events(_))), "it did not ask for progress: {message:?}");
     // Progress never overtakes events.
     let reached = put(kv.as_kv(), "/watched", "1").await;
-    kv.request_progress().await.expect("asked");
+    kv.request_progress(&bytes("/watched")).await.expect("asked");
     loop {
         match next(&mut first).await.expect("no error") {
             WatchMessage::Events(events) => {

@@ -8,8 +8,37 @@ use coffer_types::Status;
 
 use super::world::*;
 
-const REFUSED: &str = "data from the storage is not transformable revision=0: value does not have the \
-                       expected prefix";
+const REFUSED: &str = "data from the storage is not transformable revision=0: the value cannot be decrypted";
+
+/// What follows where something can be done about it.
+const WAY_OUT: &str = "; give the server the key that it was written under, or delete it unread with the \
+                       delete option ignoreStoreReadErrorWithClusterBreakingPotential=true, for which the \
+                       verb unsafe-delete-ignore-read-errors is needed";
+
+/// Upstream decrypts for each GET, and answers 500 from the moment when the key is gone. Here the cache holds what
+/// was decrypted: a GET asks the engine only whether that is still the newest.
+pub(crate) async fn a_value_whose_key_is_gone_is_answered_while_it_is_cached(world: World) {
+    let object = pod("ns", "a");
+    let created = world.create(&object).await;
+    world.cached(created.revision).await;
+    let key = "/registry/pods/ns/a";
+    let stored = world.read_raw(key).await.expect("stored");
+    world.transformer.other_key.store(true, Ordering::SeqCst);
+    for at in [ReadAt::Latest, ReadAt::Any] {
+        let got = world.get(&object, at).await.expect("held");
+        assert_eq!((got.revision, world.decode(&got)), (created.revision, world.decode(&created)));
+    }
+    // The same bytes once more, under a revision that the cache has not decrypted.
+    let revision = world.write_raw(key, &stored).await;
+    world.cached(revision).await;
+    for at in [ReadAt::Latest, ReadAt::Any] {
+        let error = world.get(&object, at).await.expect_err("no key");
+        assert_eq!((error.code, error.reason), (500, "InternalError"));
+    }
+    // With the key it is back.
+    world.transformer.other_key.store(false, Ordering::SeqCst);
+    assert_eq!(world.get(&object, ReadAt::Latest).await.expect("readable").revision, revision);
+}
 
 /// RunTestTransformationFailure, K21 and K23.
 pub(crate) async fn k21_k23_transformation_failure(world: World) {
@@ -43,17 +72,21 @@ pub(crate) async fn k21_k23_transformation_failure(world: World) {
         assert_eq!((error.code, error.reason), (500, "InternalError"));
         let expected = format!(
             "Internal error occurred: StorageError: corrupt object, Code: 7, Key: /pods/second/baz, \
-             ResourceVersion: 0, AdditionalErrorMsg: {REFUSED}"
+             ResourceVersion: 0, AdditionalErrorMsg: {REFUSED}{WAY_OUT}"
         );
         assert_eq!(error.message, expected);
+        // Upstream's text is for the log.
+        assert_eq!(error.internal.as_deref(), Some("value does not have the expected prefix"));
     }
-    let on_write = format!("Internal error occurred: {REFUSED}");
+    let on_write = format!("Internal error occurred: {REFUSED}{WAY_OUT}");
     let error = world.update_with(&bad, false, |_| Ok(pod("second", "baz"))).await.expect_err("update");
     assert_eq!((error.code, error.reason, error.message), (500, "InternalError", on_write.clone()));
     let error = world.delete(&bad).await.expect_err("delete");
     assert_eq!((error.code, error.message), (500, on_write));
-    // Only the deletion that asks for it removes it.
-    world.store.delete_unreadable("second", "baz").await.expect("removed");
+    // Only the deletion that asks for it removes it, and not when it is tried only.
+    world.store.delete_unreadable("second", "baz", true).await.expect("could be removed");
+    assert_eq!(world.get(&bad, ReadAt::Latest).await.expect_err("still there").code, 500);
+    world.store.delete_unreadable("second", "baz", false).await.expect("removed");
     assert_eq!(show_list(&world.list("").await), [show_stored(&good)]);
     assert_eq!(world.store.unreadable(), 0);
 }
@@ -61,7 +94,7 @@ pub(crate) async fn k21_k23_transformation_failure(world: World) {
 /// DeleteExpectedTransformOrDecodeError and its variants.
 pub(crate) async fn delete_expected_transform_or_decode_error(world: World) {
     world.create(&pod("ns", "good")).await;
-    let error = world.store.delete_unreadable("ns", "good").await.expect_err("readable");
+    let error = world.store.delete_unreadable("ns", "good", false).await.expect_err("readable");
     assert_eq!((error.code, error.reason), (409, "Conflict"));
     assert!(
         error
@@ -69,7 +102,7 @@ pub(crate) async fn delete_expected_transform_or_decode_error(world: World) {
             .ends_with("unsafe deletion is not allowed because the object is decodable from storage"),
         "{error}"
     );
-    assert_eq!(world.store.delete_unreadable("ns", "missing").await.expect_err("missing").code, 404);
+    assert_eq!(world.store.delete_unreadable("ns", "missing", false).await.expect_err("missing").code, 404);
     // Decrypted, and no object.
     let revision = world.write_raw("/registry/pods/ns/bad", b"test:not json").await;
     world.cached(revision).await;
@@ -80,7 +113,7 @@ pub(crate) async fn delete_expected_transform_or_decode_error(world: World) {
     let error = world.delete(&bad).await.expect_err("undecodable");
     assert_eq!((error.code, error.reason), (500, ""));
     assert!(error.message.starts_with(&format!("object not decodable revision={revision}: ")), "{error}");
-    world.store.delete_unreadable("ns", "bad").await.expect("removed");
+    world.store.delete_unreadable("ns", "bad", false).await.expect("removed");
     assert_eq!(world.read_raw("/registry/pods/ns/bad").await, None);
 }
 
@@ -139,7 +172,7 @@ pub(crate) async fn watch_with_unsafe_delete(world: World) {
     let revision = world.write_raw("/registry/pods/ns/bad", b"x").await;
     world.cached(revision).await;
     let mut watching = world.watch(watch("ns", Some(revision))).await;
-    world.store.delete_unreadable("ns", "bad").await.expect("removed");
+    world.store.delete_unreadable("ns", "bad", false).await.expect("removed");
     let error: Status = watching.next().await.expect_err("unknown content");
     assert_eq!((error.code, error.reason), (500, "StoreReadError"));
     assert_eq!(error.message, format!("saw a DELETED event, but object data is corrupt - {REFUSED}"));

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use coffer_store::cache::{FIRST_PAGE, PAGE_BYTES, PROGRESS_PERIOD};
 use coffer_store::continue_token::ContinueToken;
+use coffer_store::key::Origin;
 use coffer_store::registry::{List, ListRequest, ReadAt, Registry};
 
 use super::world::*;
@@ -14,6 +16,11 @@ pub(crate) async fn consistent_list(world: World) {
     let current = world.increase_revision().await;
     let list = world.list("").await;
     assert_eq!((show_list(&list), list.revision), (vec![show_stored(&created)], current));
+    let statistics = world.store.statistics();
+    assert_eq!((statistics.consistent_reads.cached, statistics.consistent_reads.fallback), (1, 0));
+    assert_eq!((statistics.objects, statistics.revision), (1, current));
+    assert_eq!((statistics.received, statistics.dispatched, statistics.initializations.count), (1, 1, 1));
+    assert_eq!(world.storage.statistics(), [statistics]);
 }
 
 // TestConsistentReadFallback
@@ -23,13 +30,43 @@ pub(crate) async fn consistent_read_fallback(world: World) {
     world.probe.hold_watches(true);
     let second = world.create(&pod("first", "foo")).await;
     world.probe.take_ranges();
+    let counted = |world: &World| {
+        let reads = world.store.statistics().consistent_reads;
+        (reads.cached, reads.fallback)
+    };
+    let before = counted(&world);
     let list = world.in_time(world.store.list(list(""))).await.expect("from the engine");
+    assert_eq!(counted(&world), (before.0, before.1 + 1));
     assert_eq!(show_list(&list), [show_stored(&created), show_stored(&second)]);
     let asked = world.probe.take_ranges();
     assert_eq!(asked.iter().filter(|range| &range.start[..] == b"/registry/pods/").count(), 1, "{asked:?}");
     // What need not be fresh does not wait.
     let request = ListRequest { at: ReadAt::Any, ..super::world::list("") };
     assert_eq!(show_list(&world.store.list(request).await.expect("cached")), [show_stored(&created)]);
+}
+
+// TestConditionalProgressRequester
+pub(crate) async fn conditional_progress_requester(world: World) {
+    let other = world.storage.open(config("", "nodes", Origin::BuiltIn, false)).expect("a store");
+    let created = world.create(&pod("ns", "a")).await;
+    world.cached(created.revision).await;
+    world.pass(PROGRESS_PERIOD * 3).await;
+    world.probe.take_progress_asked();
+    // While nobody waits, nothing is asked for.
+    world.pass(PROGRESS_PERIOD * 3).await;
+    assert_eq!(world.probe.take_progress_asked().len(), 0);
+    // While one waits, its own watch is asked, again and again.
+    world.probe.hold_watches(true);
+    let request = ListRequest { at: ReadAt::NotOlderThan(created.revision + 1), ..list("") };
+    assert_eq!(world.in_time(world.store.list(request)).await.expect_err("in the future").code, 504);
+    let asked = world.probe.take_progress_asked();
+    assert!(2 <= asked.len() && asked.iter().all(|start| start == "/registry/pods/"), "{asked:?}");
+    // And then no more.
+    world.pass(PROGRESS_PERIOD * 3).await;
+    world.probe.take_progress_asked();
+    world.pass(PROGRESS_PERIOD * 3).await;
+    assert_eq!(world.probe.take_progress_asked().len(), 0);
+    drop(other);
 }
 
 pub(crate) async fn get_list_non_recursive(world: World) {
@@ -100,6 +137,7 @@ pub(crate) async fn s1_no_list_or_watch_reaches_a_sibling(world: World) {
     }
 }
 
+// TestPrepareContinueTokenRemainingItemCount
 pub(crate) async fn list_paging(world: World) {
     for limit in 1..=6 {
         let namespace = format!("ns-{limit}");
@@ -209,7 +247,7 @@ pub(crate) async fn list_inconsistent_continuation(world: World) {
     assert_eq!((third.revision, third.continue_token.as_str()), (second.revision, ""));
 }
 
-// TestRetryAfterForUnreadyCache, and what is served nevertheless.
+// TestRetryAfterForUnreadyCache, TestWatchNotHangingOnStartupFailure, and what is served nevertheless.
 pub(crate) async fn an_unready_cache_answers_429(engine: Engine) {
     let world = World::unready(engine, 0);
     world.probe.unavailable.store(true, Ordering::SeqCst);
@@ -241,22 +279,91 @@ pub(crate) async fn an_unready_cache_answers_429(engine: Engine) {
 /// Many consistent reads at once cost few round trips, and none gets an answer from before it asked.
 pub(crate) async fn consistent_reads_share_round_trips(world: World) {
     let created = world.create(&pod("ns", "a")).await;
-    world.cached(created.revision).await;
-    world.probe.take_ranges();
+    let created_at = created.revision;
+    world.cached(created_at).await;
+    world.probe.take_trips();
     world.probe.close_gate(true);
     let world = Arc::new(world);
     let mut reads = tokio::task::JoinSet::new();
     for _ in 0..100 {
         let world = world.clone();
-        reads.spawn(async move { world.list("").await });
+        reads.spawn(async move {
+            let list = world.list("").await;
+            assert!(created_at <= list.revision);
+            assert_eq!(list.items.len(), 1);
+        });
+    }
+    for number in 0..100 {
+        let world = world.clone();
+        // Lists and gets, of what is there and of what is not: all in one.
+        let name = if number % 4 == 0 { "a".to_owned() } else { format!("missing-{number}") };
+        reads.spawn(async move {
+            let found = world.get(&pod("ns", &name), ReadAt::Latest).await;
+            match name.as_str() {
+                "a" => assert_eq!(found.expect("there").revision, created_at),
+                _ => assert_eq!(found.expect_err("absent").code, 404),
+            }
+        });
     }
     tokio::time::sleep(QUIET).await;
     world.probe.close_gate(false);
-    while let Some(list) = reads.join_next().await {
-        let list = list.expect("no panic");
-        assert!(created.revision <= list.revision);
-        assert_eq!(list.items.len(), 1);
+    while let Some(read) = reads.join_next().await {
+        read.expect("no panic");
     }
-    let trips = world.probe.take_ranges().len();
-    assert!((1..=3).contains(&trips), "{trips} round trips for 100 reads");
+    let trips = world.probe.take_trips();
+    assert!((1..=3).contains(&trips), "{trips} round trips for 200 reads");
+}
+
+// TestGetCacheBypass: a get without a revision is never older than what the store has, however far the
+// cache is behind, and costs no more than one round trip when it is not.
+pub(crate) async fn get_cache_bypass(world: World) {
+    let object = pod("ns", "a");
+    let created = world.create(&object).await;
+    world.cached(created.revision).await;
+    world.probe.take_trips();
+    let found = world.get(&object, ReadAt::Latest).await.expect("there");
+    assert_eq!((found.revision, world.probe.take_trips()), (created.revision, 1));
+    world.probe.hold_watches(true);
+    let updated = world.put(&with(object.clone(), &["spec", "nodeName"], "n1")).await;
+    let other = world.create(&pod("ns", "b")).await;
+    for (of, expected) in [(&object, &updated), (&pod("ns", "b"), &other)] {
+        let found = world.get(of, ReadAt::Latest).await.expect("there");
+        assert_eq!(show_stored(&found), show_stored(expected));
+        assert_eq!(world.decode(&found), world.decode(expected));
+    }
+    // What may be older is.
+    let cached = world.get(&object, ReadAt::Any).await.expect("there");
+    assert_eq!(cached.revision, created.revision);
+    world.delete(&object).await.expect("deleted");
+    assert_eq!(world.get(&object, ReadAt::Latest).await.expect_err("deleted").code, 404);
+    world.probe.unavailable.store(true, Ordering::SeqCst);
+    assert_eq!(world.get(&object, ReadAt::Latest).await.expect_err("no store").code, 500);
+    assert!(world.get(&object, ReadAt::Any).await.is_ok());
+}
+
+/// Filling holds few objects twice, however many and large they are, and reads them all at one revision.
+pub(crate) async fn a_cache_is_filled_in_pages_of_bounded_size(world: World) {
+    let (small, large) = (FIRST_PAGE, 4 * FIRST_PAGE + 1);
+    let text = "x".repeat(PAGE_BYTES / 100);
+    for number in 0..small + large {
+        let value = format!(
+            r#"test:{{"apiVersion":"v1","kind":"Pod","metadata":{{"namespace":"ns","name":"p{number:04}"}},"text":"{}"}}"#,
+            if number < small { "" } else { &text }
+        );
+        world.write_raw(&format!("/registry/pods/ns/p{number:04}"), value.as_bytes()).await;
+    }
+    let current = world.current().await;
+    world.storage.close("", "pods");
+    world.probe.take_ranges();
+    let again = world.storage.open(config("", "pods", Origin::BuiltIn, true)).expect("a store");
+    let world = world.with_store(again);
+    world.wait_ready().await;
+    let asked = world.probe.take_ranges();
+    let limits: Vec<i64> = asked.iter().map(|range| range.limit).collect();
+    // The small ones promise much, and are not believed at once; the first large ones say better.
+    assert_eq!(limits[..2], [FIRST_PAGE, 4 * FIRST_PAGE]);
+    assert!(limits.len() == 3 && (90..=100).contains(&limits[2]), "{limits:?}");
+    assert!(asked[1..].iter().all(|range| range.revision == current), "{asked:?}");
+    let list = world.list("").await;
+    assert_eq!(i64::try_from(list.items.len()), Ok(small + large));
 }

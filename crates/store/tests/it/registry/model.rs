@@ -289,7 +289,7 @@ async fn log(world: &World, start: Revision, last: Revision) -> Vec<Logged> {
     while reached < last {
         let wait = tokio::time::timeout(Duration::from_millis(100), stream.next()).await;
         let Ok(message) = wait else {
-            world.probe.request_progress().await.expect("progress");
+            world.probe.request_progress(&Bytes::from(prefix)).await.expect("progress");
             continue;
         };
         match message.expect("the watch goes on").expect("no error") {

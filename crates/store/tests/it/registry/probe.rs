@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use coffer_store::kv::{
     Kv, KvError, LeaseId, RangeRequest, RangeResponse, Revision, Txn, TxnResponse, WatchRequest, WatchStream,
 };
@@ -15,6 +16,8 @@ use tokio::sync::watch;
 pub(crate) struct Probe {
     inner: Arc<dyn Kv>,
     ranges: Mutex<Vec<RangeRequest>>,
+    /// Transactions that only read.
+    reads: AtomicUsize,
     leases: AtomicUsize,
     held: watch::Sender<bool>,
     /// Breaks all watches that there are when it is raised, with this error.
@@ -23,7 +26,11 @@ pub(crate) struct Probe {
     pub(crate) no_progress: AtomicBool,
     /// Reads fail.
     pub(crate) unavailable: AtomicBool,
-    /// Reads of this key wait until it is lifted.
+    /// Whom progress was asked of.
+    progress_asked: Mutex<Vec<Bytes>>,
+    /// So many reads panic.
+    pub(crate) panics: AtomicUsize,
+    /// Reads wait until it is lifted.
     gate: watch::Sender<bool>,
 }
 
@@ -32,11 +39,14 @@ impl Probe {
         Self {
             inner,
             ranges: Mutex::default(),
+            reads: AtomicUsize::new(0),
             leases: AtomicUsize::new(0),
             held: watch::Sender::new(false),
             broken: watch::Sender::new((0, None)),
             no_progress: AtomicBool::new(false),
             unavailable: AtomicBool::new(false),
+            progress_asked: Mutex::default(),
+            panics: AtomicUsize::new(0),
             gate: watch::Sender::new(false),
         }
     }
@@ -51,8 +61,18 @@ impl Probe {
         std::mem::take(&mut self.ranges.lock())
     }
 
+    /// The round trips of reads since the last call.
+    pub(crate) fn take_trips(&self) -> usize {
+        self.take_ranges().len() + self.reads.swap(0, Ordering::SeqCst)
+    }
+
     pub(crate) fn leases(&self) -> usize {
         self.leases.load(Ordering::SeqCst)
+    }
+
+    /// Whose progress was asked for since the last call, by their watches' first keys.
+    pub(crate) fn take_progress_asked(&self) -> Vec<Bytes> {
+        std::mem::take(&mut self.progress_asked.lock())
     }
 
     /// While held, the cache learns nothing of what happens.
@@ -67,6 +87,14 @@ impl Probe {
         });
     }
 
+    async fn admitted(&self) -> Result<(), KvError> {
+        let _ = self.gate.subscribe().wait_for(|closed| !closed).await;
+        match self.unavailable.load(Ordering::SeqCst) {
+            true => Err(KvError::Unavailable("as the test wants it".to_owned())),
+            false => Ok(()),
+        }
+    }
+
     /// While closed, reads wait.
     pub(crate) fn close_gate(&self, closed: bool) {
         self.gate.send_replace(closed);
@@ -77,14 +105,17 @@ impl Probe {
 impl Kv for Probe {
     async fn range(&self, request: RangeRequest) -> Result<RangeResponse, KvError> {
         self.ranges.lock().push(request.clone());
-        let _ = self.gate.subscribe().wait_for(|closed| !closed).await;
-        if self.unavailable.load(Ordering::SeqCst) {
-            return Err(KvError::Unavailable("as the test wants it".to_owned()));
-        }
+        self.admitted().await?;
+        let panics = self.panics.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        assert!(panics.is_err(), "as the test wants it");
         self.inner.range(request).await
     }
 
     async fn txn(&self, txn: Txn) -> Result<TxnResponse, KvError> {
+        if txn.changes_nothing() {
+            self.reads.fetch_add(1, Ordering::SeqCst);
+            self.admitted().await?;
+        }
         self.inner.txn(txn).await
     }
 
@@ -111,8 +142,9 @@ impl Kv for Probe {
         Ok(stream.boxed())
     }
 
-    async fn request_progress(&self) -> Result<(), KvError> {
-        self.inner.request_progress().await
+    async fn request_progress(&self, start: &Bytes) -> Result<(), KvError> {
+        self.progress_asked.lock().push(start.clone());
+        self.inner.request_progress(start).await
     }
 
     async fn lease_grant(&self, ttl: Duration) -> Result<LeaseId, KvError> {

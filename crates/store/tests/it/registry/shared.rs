@@ -8,6 +8,7 @@ use bytes::Bytes;
 use coffer_store::compactor::{COMPACT_KEY, Compactor};
 use coffer_store::health::{DEFAULT_TIMEOUT, HealthCheck};
 use coffer_store::kv::{KvError, RangeRequest, Revision};
+use coffer_store::registry::{ReadAt, Registry};
 
 use super::world::*;
 
@@ -28,6 +29,30 @@ fn compactor(world: &World, told: &Arc<AtomicI64>) -> Compactor {
         Duration::from_secs(60),
         Box::new(move |revision| told.store(revision, Ordering::SeqCst)),
     )
+}
+
+pub(crate) async fn an_engine_that_panics_leaves_nobody_waiting(world: World) {
+    let object = pod("ns", "a");
+    let created = world.create(&object).await;
+    world.cached(created.revision).await;
+    // A read of the present.
+    world.probe.panics.store(1, Ordering::SeqCst);
+    let told = world.in_time(world.get(&object, ReadAt::Latest)).await;
+    assert_eq!(told.expect_err("the engine has panicked").code, 500);
+    assert_eq!(world.get(&object, ReadAt::Latest).await.expect("read").revision, created.revision);
+    // Filling the cache anew.
+    world.probe.panics.store(1, Ordering::SeqCst);
+    world.probe.break_watches(KvError::Compacted(0));
+    world
+        .in_time(async {
+            // One for the watch, one for the panic.
+            while world.store.statistics().initialization_errors < 2 || !world.store.ready() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+    let second = world.create(&pod("ns", "b")).await;
+    assert_eq!(show_list(&world.list("ns").await), [show_stored(&created), show_stored(&second)]);
 }
 
 // TestCompact: what is current at a round survives one whole interval.

@@ -109,6 +109,7 @@ pub(crate) async fn watch_from_non_zero(world: World) {
     assert_eq!(watching.shown(1).await, [format!("MODIFIED {}", show_stored(&updated))]);
 }
 
+// TestDeleteTriggerWatch
 pub(crate) async fn watch_delete_event_object_have_latest_rv(world: World) {
     let object = pod("test-ns", "foo");
     let created = world.create(&object).await;
@@ -135,7 +136,7 @@ pub(crate) async fn delayed_watch_delivery(world: World) {
     watching.nothing().await;
 }
 
-/// A watcher that never reads is ended once the history has left it behind, and slows nobody.
+/// TestWatcherTimeout: a watcher that never reads is ended once the history has left it behind, and slows nobody.
 pub(crate) async fn a_slow_watcher_is_ended_and_slows_nobody(world: World) {
     let first = world.create(&pod("ns", "a")).await;
     let mut slow = world.watch(watch("", Some(first.revision))).await;
@@ -158,6 +159,8 @@ pub(crate) async fn a_slow_watcher_is_ended_and_slows_nobody(world: World) {
         last = event.revision;
     }
     assert!(last < world.current().await);
+    let statistics = world.store.statistics();
+    assert_eq!((statistics.terminated_watchers, statistics.capacity), (1, MIN_HISTORY));
     // Begin where it was it cannot go on.
     let mut again = world.watch(watch("", Some(first.revision))).await;
     let error = again.next().await.expect_err("too old");
@@ -187,7 +190,7 @@ enum Begin {
     Current,
 }
 
-/// RunWatchSemantics.
+/// RunWatchSemantics, TestSendInitialEventsBackwardCompatibility, TestInitialEventsEndBookmark.
 pub(crate) async fn watch_semantics(world: World) {
     use Begin::{Current, First, Unset, Zero};
     let mut cases = Vec::new();
@@ -365,7 +368,7 @@ pub(crate) async fn bookmarks_are_never_ahead_of_events(world: World) {
     writer.await.expect("written");
 }
 
-/// All who watch everything get the same event, so that it is encoded once.
+/// TestCachingDeleteEvents: all who watch everything get the same event, so that it is encoded once.
 pub(crate) async fn watchers_share_events(world: World) {
     let from = world.create(&pod("ns", "a")).await.revision;
     let mut watches = Vec::new();

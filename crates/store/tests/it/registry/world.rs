@@ -388,6 +388,26 @@ impl Predicate for Select {
     }
 }
 
+/// Replaces whatever is there.
+pub(crate) struct Replace(pub(crate) Value);
+
+#[async_trait]
+impl Updater for Replace {
+    async fn update(&mut self, _: Current) -> Result<Value, Status> {
+        Ok(self.0.clone())
+    }
+}
+
+/// Allows every deletion.
+pub(crate) struct Always;
+
+#[async_trait]
+impl DeleteCheck for Always {
+    async fn check(&mut self, _: &Value) -> Result<(), Status> {
+        Ok(())
+    }
+}
+
 struct Update<F>(F);
 
 #[async_trait]
@@ -467,5 +487,9 @@ impl Transformer for PrefixTransformer {
             return Err(TransformError("no key".to_owned()));
         }
         Ok([self.prefix(), plain].concat())
+    }
+
+    fn writes_under(&self) -> String {
+        String::from_utf8_lossy(self.prefix()).into_owned()
     }
 }

@@ -454,6 +454,10 @@ pub(crate) async fn a_lease_serves_a_limited_number_of_objects(world: World) {
         let full = index == coffer_store::registry::MAX_OBJECTS_PER_LEASE;
         assert_eq!(world.probe.leases(), if full { 2 } else { 1 }, "{index}");
     }
+    // The first is noted when it is asked for, and each when it is replaced, with the one too many.
+    let shared_by = world.storage.lease_objects();
+    let most = f64::from(coffer_store::registry::MAX_OBJECTS_PER_LEASE);
+    assert_eq!((shared_by.count, shared_by.sum), (2, 1.0 + most + 1.0));
 }
 
 /// Events: every write gives the object its whole time again.

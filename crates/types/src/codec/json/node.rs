@@ -35,6 +35,16 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// What lies at a path of member names; of a doubled member the last one counts, as in Go.
+    pub(crate) fn at(&self, path: &[&str]) -> Option<&Self> {
+        path.iter().try_fold(self, |node, key| match node {
+            Self::Object(members) => {
+                members.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
+            }
+            _ => None,
+        })
+    }
+
     /// Untyped JSON as a node.
     pub(crate) fn from_value(value: &'a Value) -> Self {
         match value {

@@ -102,7 +102,7 @@ impl Decoder {
             Shape::Map(kind) => self.map(kind, field.go, node, known)?,
         };
         if let Some(value) = value
-            && !zero::leaves_out(field, &value)
+            && (!zero::leaves_out(field, &value) || is_reset(field, &value))
         {
             members.insert(field.json.to_owned(), value);
         }
@@ -397,4 +397,10 @@ fn corrupt_position(text: &[u8]) -> usize {
             return at;
         }
     }
+}
+
+/// An empty list of managed fields asks to forget them: the one list that means something when it is empty.
+/// It is not written.
+fn is_reset(field: &Field, value: &Value) -> bool {
+    field.json == "managedFields" && value.as_array().is_some_and(<[Value]>::is_empty)
 }

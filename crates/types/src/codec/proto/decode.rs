@@ -1,11 +1,11 @@
 //! From a message to a [`Value`].
 
-use super::envelope::wrong_wire_type;
-use super::{MAGIC, decode_enveloped};
+use super::envelope::{MAGIC, open, wrong_wire_type};
 use crate::codec::limits::{MAX_MESSAGE_DEPTH, MAX_MESSAGES};
 use crate::codec::wire::{Entry, Payload, Reader, WireType, varint};
 use crate::codec::{DecodeError, json, quantity, text, times, zero};
-use crate::schema::{Field, Message, Shape, Type, Union};
+use crate::meta::{self, Meta, split_api_version};
+use crate::schema::{self, Field, Kind, Message, Shape, Type, Union};
 use crate::{Map, SecretBytes, Value};
 
 /// Decodes a message (without an envelope) into the normal form; `apiVersion` and `kind` are not set.
@@ -15,6 +15,39 @@ pub fn decode(message: &'static Message, bytes: &[u8]) -> Result<Value, DecodeEr
     decoder.message(message, bytes, &mut members, 0)?;
     zero::fill(message, &mut members);
     Ok(Value::Object(members))
+}
+
+/// Decodes an enveloped object of a built-in kind; `apiVersion` and `kind` are set.
+/// `expected` is used where the envelope names no kind or no version.
+pub fn decode_enveloped(data: &[u8], expected: Option<&'static Kind>) -> Result<Value, DecodeError> {
+    let mut envelope = open(data)?;
+    if let Some(expected) = expected {
+        if envelope.kind.is_empty() {
+            expected.kind.clone_into(&mut envelope.kind);
+        }
+        if envelope.api_version.is_empty() {
+            envelope.api_version = expected.api_version();
+        }
+    }
+    let shown =
+        || format!("runtime.TypeMeta{{APIVersion:{:?}, Kind:{:?}}}", envelope.api_version, envelope.kind);
+    if envelope.kind.is_empty() {
+        return Err(DecodeError::new(format!("Object 'Kind' is missing in '{}'", shown())));
+    }
+    if envelope.api_version.is_empty() {
+        return Err(DecodeError::new(format!("Object 'apiVersion' is missing in '{}'", shown())));
+    }
+    let (group, version) = split_api_version(&envelope.api_version);
+    let kind = schema::lookup(group, version, &envelope.kind).ok_or_else(|| {
+        DecodeError::new(format!(
+            "no kind {:?} is registered for version {:?}",
+            envelope.kind,
+            meta::api_version(group, version)
+        ))
+    })?;
+    let mut object = decode(kind.message, envelope.raw)?;
+    object.set_type(&envelope.api_version, &envelope.kind);
+    Ok(object)
 }
 
 struct Decoder {
@@ -34,7 +67,7 @@ impl Decoder {
         if depth > MAX_MESSAGE_DEPTH || self.messages > MAX_MESSAGES {
             return Err(DecodeError::new("proto: message is nested too deeply or has too many parts"));
         }
-        let mut reader = Reader::new(bytes, message.go_name());
+        let mut reader = Reader::new(bytes, message.name);
         while let Some(entry) = reader.next()? {
             let Some(index) = message.numbered(entry.number) else { continue };
             let field = &message.fields[index];

@@ -3,9 +3,10 @@
 //! What does not fit the tables (code built it wrong) is written as the zero value:
 //! objects that came in through a decoder always fit.
 
+use super::envelope::wrap;
 use crate::codec::wire::{WireType, put_bytes, put_nested, put_number, put_tag};
 use crate::codec::{json, times};
-use crate::schema::{Field, Message, Shape, Type, Union};
+use crate::schema::{Field, Kind, Message, Shape, Type, Union};
 use crate::{Map, Value};
 
 /// Appends the message of an object (without an envelope).
@@ -13,6 +14,13 @@ pub fn encode(message: &Message, object: &Value, out: &mut Vec<u8>) {
     if let Value::Object(members) = object {
         write_message(message, members, out);
     }
+}
+
+/// Encodes an object of a built-in kind in its envelope.
+pub fn encode_enveloped(kind: &Kind, object: &Value) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    wrap(&mut out, &kind.api_version(), kind.kind, |out| encode(kind.message, object, out));
+    out
 }
 
 fn write_message(message: &Message, members: &Map, out: &mut Vec<u8>) {
@@ -110,8 +118,7 @@ fn write_one(kind: Type, number: u32, value: &Value, out: &mut Vec<u8>) {
 
 fn write_time(value: &Value, micros: bool, out: &mut Vec<u8>) {
     let Some(text) = value.as_str() else { return };
-    let parsed = if micros { times::parse_micros(text) } else { times::parse_seconds(text) };
-    let Ok(time) = parsed else { return };
+    let Some(time) = times::read_back(text, micros) else { return };
     if time.is_zero() {
         return;
     }

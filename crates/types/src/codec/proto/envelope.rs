@@ -1,11 +1,7 @@
 //! `runtime.Unknown`: the envelope around every top-level object.
 
-use super::{decode, encode};
-use crate::codec::wire::{Reader, put_bytes, put_nested};
+use crate::codec::wire::{Reader, WireType, put_bytes, put_nested, put_tag, put_varint};
 use crate::codec::{DecodeError, text};
-use crate::meta::{Meta, split_api_version};
-use crate::schema::{self, Kind};
-use crate::{Value, meta};
 
 /// What an enveloped object begins with.
 pub const MAGIC: &[u8; 4] = b"k8s\0";
@@ -58,6 +54,19 @@ pub fn open(data: &[u8]) -> Result<Envelope<'_>, DecodeError> {
     Ok(envelope)
 }
 
+/// The object's message in an envelope that [`open`] has taken before: nothing else is looked at.
+pub(in crate::codec) fn raw(data: &[u8]) -> Result<&[u8], DecodeError> {
+    let body = data.strip_prefix(MAGIC).unwrap_or_default();
+    let mut raw = &[][..];
+    let mut reader = Reader::new(body, "Unknown");
+    while let Some(entry) = reader.next()? {
+        if entry.number == 2 {
+            raw = entry.bytes().ok_or_else(|| wrong_wire_type(entry.wire_type.number(), "Raw"))?;
+        }
+    }
+    Ok(raw)
+}
+
 fn open_type_meta(bytes: &[u8], envelope: &mut Envelope<'_>) -> Result<(), DecodeError> {
     let mut reader = Reader::new(bytes, "TypeMeta");
     while let Some(entry) = reader.next()? {
@@ -88,42 +97,27 @@ pub fn wrap(out: &mut Vec<u8>, api_version: &str, kind: &str, write: impl FnOnce
     put_bytes(out, 4, b"");
 }
 
-/// Decodes an enveloped object of a built-in kind; `apiVersion` and `kind` are set.
-/// `expected` is used where the envelope names no kind or no version.
-pub fn decode_enveloped(data: &[u8], expected: Option<&'static Kind>) -> Result<Value, DecodeError> {
-    let mut envelope = open(data)?;
-    if let Some(expected) = expected {
-        if envelope.kind.is_empty() {
-            expected.kind.clone_into(&mut envelope.kind);
-        }
-        if envelope.api_version.is_empty() {
-            envelope.api_version = expected.api_version();
-        }
-    }
-    let shown =
-        || format!("runtime.TypeMeta{{APIVersion:{:?}, Kind:{:?}}}", envelope.api_version, envelope.kind);
-    if envelope.kind.is_empty() {
-        return Err(DecodeError::new(format!("Object 'Kind' is missing in '{}'", shown())));
-    }
-    if envelope.api_version.is_empty() {
-        return Err(DecodeError::new(format!("Object 'apiVersion' is missing in '{}'", shown())));
-    }
-    let (group, version) = split_api_version(&envelope.api_version);
-    let kind = schema::lookup(group, version, &envelope.kind).ok_or_else(|| {
-        DecodeError::new(format!(
-            "no kind {:?} is registered for version {:?}",
-            envelope.kind,
-            meta::api_version(group, version)
-        ))
-    })?;
-    let mut object = decode(kind.message, envelope.raw)?;
-    object.set_type(&envelope.api_version, &envelope.kind);
-    Ok(object)
-}
-
-/// Encodes an object of a built-in kind in its envelope.
-pub fn encode_enveloped(kind: &Kind, object: &Value) -> Vec<u8> {
-    let mut out = Vec::with_capacity(256);
-    wrap(&mut out, &kind.api_version(), kind.kind, |out| encode(kind.message, object, out));
-    out
+/// As [`wrap`], for a message whose length is known.
+pub(in crate::codec) fn wrap_sized(
+    out: &mut Vec<u8>,
+    api_version: &str,
+    kind: &str,
+    length: usize,
+    write: impl FnOnce(&mut Vec<u8>),
+) {
+    /// More than the rest of the envelope takes, its names aside.
+    const AROUND: usize = 64;
+    out.reserve(length + api_version.len() + kind.len() + AROUND);
+    out.extend_from_slice(MAGIC);
+    put_nested(out, 1, |out| {
+        put_bytes(out, 1, api_version.as_bytes());
+        put_bytes(out, 2, kind.as_bytes());
+    });
+    put_tag(out, 2, WireType::Bytes);
+    put_varint(out, length as u64);
+    let start = out.len();
+    write(out);
+    debug_assert_eq!(out.len() - start, length, "the message has the length that was announced");
+    put_bytes(out, 3, b"");
+    put_bytes(out, 4, b"");
 }

@@ -8,7 +8,8 @@ mod decode;
 mod encode;
 mod envelope;
 
-pub use decode::decode;
 pub(super) use decode::{IntOrText, int_or_text, last_bytes, timestamp};
-pub use encode::encode;
-pub use envelope::{Envelope, MAGIC, decode_enveloped, encode_enveloped, open, wrap};
+pub use decode::{decode, decode_enveloped};
+pub use encode::{encode, encode_enveloped};
+pub use envelope::{Envelope, MAGIC, open, wrap};
+pub(super) use envelope::{raw, wrap_sized};

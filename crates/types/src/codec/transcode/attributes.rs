@@ -30,23 +30,16 @@ pub fn attributes(
         }
         _ => {
             let node = parse(stored)?;
-            let labels = match at(&node, &["metadata", "labels"]) {
+            let labels = match node.at(&["metadata", "labels"]) {
                 Some(Node::Object(members)) => members
                     .iter()
                     .map(|(key, value)| (key.clone().into_owned(), node_text(Some(value))))
                     .collect(),
                 _ => Vec::new(),
             };
-            Ok(Selectable { labels, fields: paths.iter().map(|path| node_text(at(&node, path))).collect() })
+            Ok(Selectable { labels, fields: paths.iter().map(|path| node_text(node.at(path))).collect() })
         }
     }
-}
-
-fn at<'n, 'a>(node: &'n Node<'a>, path: &[&str]) -> Option<&'n Node<'a>> {
-    path.iter().try_fold(node, |node, key| match node {
-        Node::Object(members) => members.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value),
-        _ => None,
-    })
 }
 
 fn node_text(node: Option<&Node<'_>>) -> String {
@@ -115,7 +108,7 @@ fn find<'a>(
         };
         let (true, Shape::One(kind)) = (wanted, field.shape) else { continue };
         let mut last = None;
-        let mut reader = Reader::new(raw, message.go_name());
+        let mut reader = Reader::new(raw, message.name);
         while let Some(entry) = reader.next()? {
             if entry.number == field.number {
                 last = Some(entry.payload);

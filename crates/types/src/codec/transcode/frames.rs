@@ -1,7 +1,9 @@
 //! What stands around objects: the head of a list, the frame of a watch event.
 
-use super::{Part, Source};
-use crate::codec::wire::{put_bytes, put_nested, put_number};
+use super::splice::Spliced;
+use super::{Part, Source, message};
+use crate::codec::proto::MAGIC;
+use crate::codec::wire::{WireType, bytes_length, put_bytes, put_nested, put_number, put_tag, put_varint};
 use crate::codec::{DecodeError, proto, text};
 
 /// A list without its items.
@@ -70,11 +72,12 @@ fn write_items<'a>(
     items: impl IntoIterator<Item = Source<'a>>,
     out: &mut Vec<u8>,
 ) -> Result<(), DecodeError> {
+    let mut writer = message::Writer::default();
     for (index, item) in items.into_iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        item.to_json(head.part, head.typed_items, out)?;
+        item.append_json(head.part, head.typed_items, &mut writer, out)?;
     }
     Ok(())
 }
@@ -91,33 +94,74 @@ fn sorted_metadata(head: &ListHead<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\"}");
 }
 
+/// Number of `metadata` in every list.
+const LIST_METADATA: u32 = 1;
+
+/// Number of `items` in every list.
+const LIST_ITEMS: u32 = 2;
+
 /// Appends a whole list in a protobuf envelope.
+///
+/// The length of a message stands before it, so the pieces are found first and copied once.
 pub fn list_protobuf<'a>(
     head: &ListHead<'_>,
     items: impl IntoIterator<Item = Source<'a>>,
     out: &mut Vec<u8>,
 ) -> Result<(), DecodeError> {
-    let mut result = Ok(());
-    let mut item = Vec::new();
-    proto::wrap(out, head.api_version, head.kind, |out| {
-        put_nested(out, 1, |out| {
-            put_bytes(out, 1, b"");
-            put_bytes(out, 2, itoa::Buffer::new().format(head.revision).as_bytes());
-            put_bytes(out, 3, head.continue_token.as_bytes());
-            if let Some(remaining) = head.remaining {
-                put_number(out, 4, remaining as u64);
-            }
-        });
-        for source in items {
-            item.clear();
-            if let Err(error) = source.to_message(head.part, &mut item) {
-                result = Err(error);
-                return;
-            }
-            put_bytes(out, 2, &item);
+    let items =
+        items.into_iter().map(|source| Item::new(&source, head.part)).collect::<Result<Vec<_>, _>>()?;
+    let mut metadata = Vec::new();
+    put_bytes(&mut metadata, 1, b"");
+    put_bytes(&mut metadata, 2, itoa::Buffer::new().format(head.revision).as_bytes());
+    put_bytes(&mut metadata, 3, head.continue_token.as_bytes());
+    if let Some(remaining) = head.remaining {
+        put_number(&mut metadata, 4, remaining as u64);
+    }
+    let length = bytes_length(LIST_METADATA, metadata.len())
+        + items.iter().map(|item| bytes_length(LIST_ITEMS, item.length())).sum::<usize>();
+    proto::wrap_sized(out, head.api_version, head.kind, length, |out| {
+        put_bytes(out, LIST_METADATA, &metadata);
+        for item in &items {
+            put_tag(out, LIST_ITEMS, WireType::Bytes);
+            put_varint(out, item.length() as u64);
+            item.append(out);
         }
     });
-    result
+    Ok(())
+}
+
+/// An item of a protobuf list.
+enum Item<'a> {
+    Spliced(Spliced<'a>),
+    /// What had to be encoded.
+    Encoded(Vec<u8>),
+}
+
+impl<'a> Item<'a> {
+    fn new(source: &Source<'a>, part: Part) -> Result<Self, DecodeError> {
+        match source.kind {
+            Some(kind) if source.bytes.starts_with(MAGIC) => Ok(Self::Spliced(source.spliced(kind, part)?)),
+            _ => {
+                let mut encoded = Vec::new();
+                source.to_message(part, &mut encoded)?;
+                Ok(Self::Encoded(encoded))
+            }
+        }
+    }
+
+    fn length(&self) -> usize {
+        match self {
+            Self::Spliced(spliced) => spliced.length(),
+            Self::Encoded(encoded) => encoded.len(),
+        }
+    }
+
+    fn append(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Spliced(spliced) => spliced.append(out),
+            Self::Encoded(encoded) => out.extend_from_slice(encoded),
+        }
+    }
 }
 
 /// Appends a watch event in JSON with the new line at its end; `object` is JSON without one.

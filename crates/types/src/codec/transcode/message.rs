@@ -9,34 +9,6 @@ use crate::schema::{Field, Message, Shape, Type, Union};
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
-/// Appends the JSON of an object.
-///
-/// `type_meta` is `apiVersion` and `kind`; `revision` becomes `metadata.resourceVersion`;
-/// with `only`, no field but that one is written.
-pub(super) fn write_object(
-    message: &'static Message,
-    bytes: &[u8],
-    type_meta: Option<(&str, &str)>,
-    revision: i64,
-    only: Option<&str>,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    out.push(b'{');
-    let mut first = true;
-    if let Some((api_version, kind)) = type_meta {
-        out.extend_from_slice(b"\"kind\":");
-        text::quote(out, kind.as_bytes());
-        out.extend_from_slice(b",\"apiVersion\":");
-        text::quote(out, api_version.as_bytes());
-        first = false;
-    }
-    let mut writer = Writer { slots: Vec::with_capacity(64) };
-    let scope = Scope { depth: 0, revision: Some(revision), only };
-    writer.fields(message, bytes, &mut first, scope, out)?;
-    out.push(b'}');
-    Ok(())
-}
-
 /// One field on the wire and the field of the tables that it belongs to.
 #[derive(Clone, Copy)]
 struct Slot<'a> {
@@ -59,12 +31,43 @@ impl Scope<'_> {
 }
 
 /// Wire order is by field number and JSON order is Go's, so the fields of a message
-/// are collected first. All messages share one stack of slots.
-struct Writer<'a> {
+/// are collected first. All messages, and all objects of a list, share one stack of slots.
+#[derive(Default)]
+pub(super) struct Writer<'a> {
     slots: Vec<Slot<'a>>,
 }
 
 impl<'a> Writer<'a> {
+    /// Appends the JSON of an object.
+    ///
+    /// `type_meta` is `apiVersion` and `kind`; `revision` becomes `metadata.resourceVersion`;
+    /// with `only`, no field but that one is written.
+    pub(super) fn object(
+        &mut self,
+        message: &'static Message,
+        bytes: &'a [u8],
+        type_meta: Option<(&str, &str)>,
+        revision: i64,
+        only: Option<&str>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        // An object before this one may have ended in an error.
+        self.slots.clear();
+        out.push(b'{');
+        let mut first = true;
+        if let Some((api_version, kind)) = type_meta {
+            out.extend_from_slice(b"\"kind\":");
+            text::quote(out, kind.as_bytes());
+            out.extend_from_slice(b",\"apiVersion\":");
+            text::quote(out, api_version.as_bytes());
+            first = false;
+        }
+        let scope = Scope { depth: 0, revision: Some(revision), only };
+        self.fields(message, bytes, &mut first, scope, out)?;
+        out.push(b'}');
+        Ok(())
+    }
+
     fn message(
         &mut self,
         message: &'static Message,
@@ -109,18 +112,24 @@ impl<'a> Writer<'a> {
     /// Pushes the fields of a message in the order of the tables and gives where they begin.
     fn collect(&mut self, message: &'static Message, bytes: &'a [u8]) -> Result<usize> {
         let base = self.slots.len();
-        let mut reader = Reader::new(bytes, message.go_name());
+        let mut reader = Reader::new(bytes, message.name);
         let mut sorted = true;
-        let mut known: Option<(u32, usize)> = None;
+        // Encoders write fields by their numbers, so the next one is looked for from the last one on.
+        let (mut at, mut before) = (0, 0);
         while let Some(entry) = reader.next()? {
-            let field = match known {
-                Some((number, field)) if number == entry.number => field,
-                _ => match message.numbered(entry.number) {
-                    Some(field) => field,
-                    None => continue,
-                },
-            };
-            known = Some((entry.number, field));
+            if entry.number < before {
+                at = 0;
+            }
+            before = entry.number;
+            let number =
+                |at: usize| message.wire.get(at).map(|&field| message.fields[usize::from(field)].number);
+            while number(at).is_some_and(|number| number < entry.number) {
+                at += 1;
+            }
+            if number(at) != Some(entry.number) {
+                continue;
+            }
+            let field = usize::from(message.wire[at]);
             check(&message.fields[field], entry.payload)?;
             sorted &= self.slots[base..].last().is_none_or(|last| last.field <= field);
             self.slots.push(Slot { field, payload: entry.payload });
@@ -152,6 +161,16 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         match field.shape {
+            Shape::One(kind @ (Type::Time | Type::MicroTime)) if last.is_some() => {
+                let Some(Payload::Bytes(bytes)) = last else { return Err(mistyped()) };
+                let micros = matches!(kind, Type::MicroTime);
+                let time = stored_time(bytes, micros)?;
+                if time.is_some() || !field.omit_empty || field.optional {
+                    key(field, first, out);
+                    put_time(time, micros, out);
+                }
+                Ok(())
+            }
             Shape::One(kind) => {
                 let leave_out = match last {
                     None => field.omit_empty,
@@ -311,7 +330,10 @@ impl<'a> Writer<'a> {
         match kind {
             Type::String => text::quote(out, bytes),
             Type::Bytes => text::base64(out, bytes),
-            Type::Time | Type::MicroTime => write_time(bytes, matches!(kind, Type::MicroTime), out)?,
+            Type::Time | Type::MicroTime => {
+                let micros = matches!(kind, Type::MicroTime);
+                put_time(stored_time(bytes, micros)?, micros, out);
+            }
             Type::IntOrString => match proto::int_or_text(bytes)? {
                 IntOrText::Int(int) => text::int(out, i64::from(int)),
                 IntOrText::Text(bytes) => text::quote(out, bytes),
@@ -434,14 +456,12 @@ fn map_entry(payload: Payload<'_>) -> Result<(&[u8], Option<Payload<'_>>)> {
     Ok((name, value))
 }
 
-/// Whether Go's `omitempty` (or `omitzero`, for times) leaves the value out.
+/// Whether Go's `omitempty` leaves the value out; times are looked at where they are written.
 fn is_zero(kind: Type, payload: Payload<'_>) -> Result<bool> {
     Ok(match (kind, payload) {
         (Type::Double, Payload::Number(bits)) => f64::from_bits(bits) == 0.0,
         (_, Payload::Number(number)) => number == 0,
         (Type::String | Type::Bytes | Type::StringList, Payload::Bytes(bytes)) => bytes.is_empty(),
-        (Type::Time, Payload::Bytes(bytes)) => stored_time(bytes, false)?.is_none(),
-        (Type::MicroTime, Payload::Bytes(bytes)) => stored_time(bytes, true)?.is_none(),
         _ => false,
     })
 }
@@ -467,8 +487,8 @@ fn stored_time(bytes: &[u8], micros: bool) -> Result<Option<times::Instant>> {
     Ok(time.filter(|time| !time.is_zero()))
 }
 
-fn write_time(bytes: &[u8], micros: bool, out: &mut Vec<u8>) -> Result<()> {
-    match stored_time(bytes, micros)? {
+fn put_time(time: Option<times::Instant>, micros: bool, out: &mut Vec<u8>) {
+    match time {
         None => out.extend_from_slice(b"null"),
         Some(time) => {
             out.push(b'"');
@@ -480,7 +500,6 @@ fn write_time(bytes: &[u8], micros: bool, out: &mut Vec<u8>) -> Result<()> {
             out.push(b'"');
         }
     }
-    Ok(())
 }
 
 fn raw_extension(bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {

@@ -48,21 +48,27 @@ pub struct Source<'a> {
     pub revision: i64,
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
     /// Appends the object as JSON, without a new line at the end.
     ///
     /// `with_type` adds `kind` and `apiVersion`, which the items of a built-in list go
     /// without. Items of a custom resource always have them.
     pub fn to_json(&self, part: Part, with_type: bool, out: &mut Vec<u8>) -> Result<(), DecodeError> {
         let restore = out.len();
-        let result = self.append_json(part, with_type, out);
+        let result = self.append_json(part, with_type, &mut message::Writer::default(), out);
         if result.is_err() {
             out.truncate(restore);
         }
         result
     }
 
-    fn append_json(&self, part: Part, with_type: bool, out: &mut Vec<u8>) -> Result<(), DecodeError> {
+    fn append_json(
+        &self,
+        part: Part,
+        with_type: bool,
+        writer: &mut message::Writer<'a>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), DecodeError> {
         let Some(kind) = self.kind else {
             return match part {
                 Part::Whole => json::whole(self.bytes, self.revision, out),
@@ -72,15 +78,18 @@ impl Source<'_> {
             };
         };
         if self.bytes.starts_with(MAGIC) {
-            let raw = proto::open(self.bytes)?.raw;
-            let api_version = kind.api_version();
+            let raw = proto::raw(self.bytes)?;
+            let api_version;
             let (type_meta, only) = match part {
-                Part::Whole => ((api_version.as_str(), kind.kind), None),
-                Part::Metadata(version) => ((version, METADATA_KIND), Some("metadata")),
+                Part::Whole if with_type => {
+                    api_version = kind.api_version();
+                    (Some((api_version.as_str(), kind.kind)), None)
+                }
+                Part::Whole => (None, None),
+                Part::Metadata(version) => (with_type.then_some((version, METADATA_KIND)), Some("metadata")),
             };
-            let type_meta = with_type.then_some(type_meta);
             let start = out.len();
-            if message::write_object(kind.message, raw, type_meta, self.revision, only, out).is_ok() {
+            if writer.object(kind.message, raw, type_meta, self.revision, only, out).is_ok() {
                 return Ok(());
             }
             out.truncate(start);
@@ -98,7 +107,7 @@ impl Source<'_> {
 
     fn decoded(&self, kind: &'static Kind, part: Part) -> Result<(&'static Message, Value), DecodeError> {
         let mut object = if self.bytes.starts_with(MAGIC) {
-            proto::decode(kind.message, proto::open(self.bytes)?.raw)?
+            proto::decode(kind.message, proto::raw(self.bytes)?)?
         } else {
             super::json::decode(kind.message, self.bytes)?.object
         };
@@ -118,6 +127,11 @@ impl Source<'_> {
         }
     }
 
+    /// The object's protobuf message in pieces, where it is stored as one.
+    fn spliced(&self, kind: &'static Kind, part: Part) -> Result<splice::Spliced<'a>, DecodeError> {
+        splice::Spliced::new(proto::raw(self.bytes)?, metadata_number(kind.message), self.revision, part)
+    }
+
     /// Appends the object's protobuf message: what a protobuf list has as an item.
     pub fn to_message(&self, part: Part, out: &mut Vec<u8>) -> Result<(), DecodeError> {
         match (self.kind, part) {
@@ -125,8 +139,8 @@ impl Source<'_> {
             // Of a custom resource only the metadata can be had in protobuf; it is made of JSON.
             (None, Part::Metadata(_)) => json::metadata_message(self.bytes, self.revision, out),
             (Some(kind), _) if self.bytes.starts_with(MAGIC) => {
-                let raw = proto::open(self.bytes)?.raw;
-                splice::append(raw, metadata_number(kind.message), self.revision, part, out)
+                self.spliced(kind, part)?.append(out);
+                Ok(())
             }
             (Some(kind), _) => {
                 let (message, object) = self.decoded(kind, part)?;

@@ -2,7 +2,7 @@
 
 use super::Part;
 use crate::codec::DecodeError;
-use crate::codec::wire::{Reader, WireType, put_bytes, put_tag, put_varint};
+use crate::codec::wire::{Reader, WireType, bytes_length, put_bytes, put_tag, put_varint};
 
 /// Number of `resourceVersion` in `ObjectMeta`.
 const RESOURCE_VERSION: u32 = 6;
@@ -10,48 +10,63 @@ const RESOURCE_VERSION: u32 = 6;
 /// Number of `metadata` in `PartialObjectMetadata`.
 const METADATA: u32 = 1;
 
-/// Appends the message `raw`, or of it only the metadata as a `PartialObjectMetadata`.
-/// `number` is that of the field `metadata`.
-pub(super) fn append(
-    raw: &[u8],
+/// A stored message and what goes into it: pieces that stand one after the other.
+pub(super) struct Spliced<'a> {
+    /// What stands around the metadata.
+    around: (&'a [u8], &'a [u8]),
+    /// Number of the metadata's field.
     number: u32,
+    /// The metadata around its `resourceVersion`.
+    metadata: (&'a [u8], &'a [u8]),
     revision: i64,
-    part: Part,
-    out: &mut Vec<u8>,
-) -> Result<(), DecodeError> {
-    let mut reader = Reader::new(raw, "Object");
-    loop {
-        let start = raw.len() - reader.remaining();
-        let Some(entry) = reader.next()? else {
-            return Err(DecodeError::new("stored object has no metadata"));
-        };
-        if entry.number != number {
-            continue;
+}
+
+impl<'a> Spliced<'a> {
+    /// The message `raw`, or of it only the metadata as a `PartialObjectMetadata`.
+    /// `number` is that of the field `metadata`.
+    pub(super) fn new(raw: &'a [u8], number: u32, revision: i64, part: Part) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(raw, "Object");
+        loop {
+            let start = raw.len() - reader.remaining();
+            let Some(entry) = reader.next()? else {
+                return Err(DecodeError::new("stored object has no metadata"));
+            };
+            if entry.number != number {
+                continue;
+            }
+            let metadata = entry.bytes().ok_or_else(|| DecodeError::new("stored metadata is no message"))?;
+            let end = raw.len() - reader.remaining();
+            let (number, around) = match part {
+                Part::Whole => (number, (&raw[..start], &raw[end..])),
+                Part::Metadata(_) => (METADATA, (&[][..], &[][..])),
+            };
+            return Ok(Self { around, number, metadata: split_metadata(metadata)?, revision });
         }
-        let metadata = entry.bytes().ok_or_else(|| DecodeError::new("stored metadata is no message"))?;
-        let end = raw.len() - reader.remaining();
-        let (before, after) = split_metadata(metadata)?;
-        let (number, around) = match part {
-            Part::Whole => (number, (&raw[..start], &raw[end..])),
-            Part::Metadata(_) => (METADATA, (&[][..], &[][..])),
-        };
-        out.extend_from_slice(around.0);
-        put_metadata(number, before, revision, after, out);
-        out.extend_from_slice(around.1);
-        return Ok(());
+    }
+
+    fn metadata_length(&self) -> usize {
+        self.metadata.0.len() + bytes_length(RESOURCE_VERSION, digits(self.revision)) + self.metadata.1.len()
+    }
+
+    /// How many bytes it has.
+    pub(super) fn length(&self) -> usize {
+        self.around.0.len() + bytes_length(self.number, self.metadata_length()) + self.around.1.len()
+    }
+
+    pub(super) fn append(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.around.0);
+        put_tag(out, self.number, WireType::Bytes);
+        put_varint(out, self.metadata_length() as u64);
+        out.extend_from_slice(self.metadata.0);
+        put_bytes(out, RESOURCE_VERSION, itoa::Buffer::new().format(self.revision).as_bytes());
+        out.extend_from_slice(self.metadata.1);
+        out.extend_from_slice(self.around.1);
     }
 }
 
-fn put_metadata(number: u32, before: &[u8], revision: i64, after: &[u8], out: &mut Vec<u8>) {
-    let mut buffer = itoa::Buffer::new();
-    let revision = buffer.format(revision).as_bytes();
-    // A revision has at most 20 digits: one byte of tag, one of length.
-    let length = before.len() + 2 + revision.len() + after.len();
-    put_tag(out, number, WireType::Bytes);
-    put_varint(out, length as u64);
-    out.extend_from_slice(before);
-    put_bytes(out, RESOURCE_VERSION, revision);
-    out.extend_from_slice(after);
+/// How many characters a revision takes.
+fn digits(revision: i64) -> usize {
+    itoa::Buffer::new().format(revision).len()
 }
 
 /// What stands before and after `resourceVersion`.

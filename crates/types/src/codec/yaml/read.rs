@@ -19,6 +19,8 @@ type Result<T> = std::result::Result<T, DecodeError>;
 pub(super) struct Stream<'a> {
     parser: Parser<'a, StrInput<'a>>,
     anchors: HashMap<usize, Finished<'a>>,
+    /// What the anchors of this document hold, which are copies: anchors may lie within anchors.
+    anchor_cost: usize,
     alias_cost: usize,
     failed: bool,
 }
@@ -38,7 +40,7 @@ impl<'a> Stream<'a> {
         // As Go's library reads a block scalar that the input ends in.
         options.block_scalar_eof_without_line_feed = true;
         let parser = Parser::new_from_str_with_options(text, options);
-        Ok(Self { parser, anchors: HashMap::new(), alias_cost: 0, failed: false })
+        Ok(Self { parser, anchors: HashMap::new(), anchor_cost: 0, alias_cost: 0, failed: false })
     }
 
     fn document(&mut self) -> Result<Option<(Node<'a>, Vec<String>)>> {
@@ -51,6 +53,7 @@ impl<'a> Stream<'a> {
             match event {
                 Event::DocumentStart(..) => {
                     self.anchors.clear();
+                    self.anchor_cost = 0;
                     builder.root = Some(Finished::leaf(Node::Null));
                 }
                 Event::DocumentEnd => {
@@ -62,7 +65,7 @@ impl<'a> Stream<'a> {
                     let scalar = scalar(value, style, tag.as_deref())?;
                     let merges = scalar.merges;
                     let finished = Finished::leaf(scalar.node);
-                    self.remember(anchor, &finished);
+                    self.remember(anchor, &finished)?;
                     builder.place(finished, merges, line)?;
                 }
                 Event::SequenceStart(_, anchor, _) => {
@@ -74,7 +77,7 @@ impl<'a> Stream<'a> {
                 }
                 Event::SequenceEnd | Event::MappingEnd => {
                     if let Some((finished, anchor, line)) = builder.close() {
-                        self.remember(anchor, &finished);
+                        self.remember(anchor, &finished)?;
                         builder.place(finished, false, line)?;
                     }
                 }
@@ -84,7 +87,7 @@ impl<'a> Stream<'a> {
                         known.ok_or_else(|| DecodeError::new("yaml: anchor value contains itself"))?;
                     self.alias_cost = self.alias_cost.saturating_add(known.cost);
                     if self.alias_cost > MAX_ALIAS_COST {
-                        return Err(DecodeError::new("yaml: document contains excessive aliasing"));
+                        return Err(DecodeError::new(EXCESSIVE));
                     }
                     builder.place(known, false, line)?;
                 }
@@ -94,10 +97,15 @@ impl<'a> Stream<'a> {
         Ok(None)
     }
 
-    fn remember(&mut self, anchor: usize, finished: &Finished<'a>) {
+    fn remember(&mut self, anchor: usize, finished: &Finished<'a>) -> Result<()> {
         if anchor > 0 {
+            self.anchor_cost = self.anchor_cost.saturating_add(finished.cost);
+            if self.anchor_cost > MAX_ALIAS_COST {
+                return Err(DecodeError::new(EXCESSIVE));
+            }
             self.anchors.insert(anchor, finished.clone());
         }
+        Ok(())
     }
 }
 
@@ -113,6 +121,8 @@ impl<'a> Iterator for Stream<'a> {
         document
     }
 }
+
+const EXCESSIVE: &str = "yaml: document contains excessive aliasing";
 
 /// What Go's library lets through.
 fn is_allowed(char: char) -> bool {

@@ -24,10 +24,20 @@ pub fn from_json(compact: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
 
 /// Appends any tree.
 pub fn encode_untyped(value: &Value, out: &mut Vec<u8>) {
-    let mut writer = Writer { out, column: 0, indent: None, whitespace: true, indention: true };
+    let start = out.len();
+    let mut writer =
+        Writer { out, start, indentation: 0, column: 0, indent: None, whitespace: true, indention: true };
     writer.node(value, Place::Root);
     writer.start_line();
 }
+
+/// How much of a document may be indentation, and how much more for each byte of the rest. A list of a
+/// million items below five hundred levels would be a gigabyte of spaces; what no longer fits is written as
+/// JSON is. Objects of Kubernetes' depth have less indentation than text.
+const INDENTATION: usize = 1 << 20;
+const INDENTATION_PER_BYTE: usize = 4;
+/// The least text of a line: `- `, or a key, and its end.
+const LINE: usize = 3;
 
 /// Columns after which text is folded at the next space.
 const WIDTH: usize = 80;
@@ -47,6 +57,10 @@ enum Place {
 /// The state of the emitter: where the line is and what it ended with.
 struct Writer<'o> {
     out: &'o mut Vec<u8>,
+    /// Where the document begins.
+    start: usize,
+    /// How many bytes of it are indentation.
+    indentation: usize,
     column: usize,
     indent: Option<usize>,
     /// The last character was white space.
@@ -68,6 +82,8 @@ impl Writer<'_> {
             }
             Value::Array(items) if items.is_empty() => self.indicator("[]", true, false, false),
             Value::Object(members) if members.is_empty() => self.indicator("{}", true, false, false),
+            Value::Array(items) if self.is_too_wide(items.len()) => self.flow(value),
+            Value::Object(members) if self.is_too_wide(members.len()) => self.flow(value),
             Value::Array(items) => self.sequence(items, place),
             Value::Object(members) => self.mapping(members),
         }
@@ -104,6 +120,48 @@ impl Writer<'_> {
             self.node(value, Place::Value);
         }
         self.indent = outer;
+    }
+
+    /// Whether so many lines, one level deeper, would be mostly indentation.
+    fn is_too_wide(&self, lines: usize) -> bool {
+        let deeper = self.indent.map_or(0, |indent| indent + 2);
+        let text = (self.out.len() - self.start).saturating_sub(self.indentation);
+        let text = text.saturating_add(lines.saturating_mul(LINE));
+        let most = INDENTATION.saturating_add(text.saturating_mul(INDENTATION_PER_BYTE));
+        most < self.indentation.saturating_add(lines.saturating_mul(deeper))
+    }
+
+    /// Writes a value on the line, as JSON is written.
+    fn flow(&mut self, value: &Value) {
+        match value {
+            Value::Array(items) if !items.is_empty() => {
+                self.indicator("[", true, true, false);
+                for (at, item) in items.iter().enumerate() {
+                    if at != 0 {
+                        self.indicator(",", false, false, false);
+                    }
+                    self.flow(item);
+                }
+                self.indicator("]", false, false, false);
+            }
+            Value::Object(members) if !members.is_empty() => {
+                self.indicator("{", true, true, false);
+                for (at, (key, value)) in members.iter().enumerate() {
+                    if at != 0 {
+                        self.indicator(",", false, false, false);
+                    }
+                    if SIMPLE_KEY < key.len() {
+                        self.indicator("?", true, false, false);
+                    }
+                    self.double_quoted(key, Place::Key);
+                    self.indicator(":", false, false, false);
+                    self.flow(value);
+                }
+                self.indicator("}", false, false, false);
+            }
+            Value::String(content) => self.double_quoted(content, Place::Key),
+            _ => self.node(value, Place::Key),
+        }
     }
 
     fn increase_indent(&mut self, same: bool) {
@@ -285,9 +343,10 @@ impl Writer<'_> {
         if !self.indention || self.column > indent || (self.column == indent && !self.whitespace) {
             self.line_break();
         }
-        while self.column < indent {
-            self.put(' ');
-        }
+        let spaces = indent.saturating_sub(self.column);
+        self.out.resize(self.out.len() + spaces, b' ');
+        self.indentation += spaces;
+        self.column += spaces;
         self.whitespace = true;
         self.indention = true;
     }

@@ -5,249 +5,249 @@ use super::super::Shape::{List, One};
 use super::super::Type::{Bytes, Int32, Int64, Message as Nested, String};
 
 pub(super) static APPLYCONFIGURATION: Message = Message { name: "k8s.io/api/admissionregistration/v1.ApplyConfiguration", atomic: false, fields: &[
-    Field { json: "expression", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "expression", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static AUDITANNOTATION: Message = Message { name: "k8s.io/api/admissionregistration/v1.AuditAnnotation", atomic: false, fields: &[
-    Field { json: "key", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "valueExpression", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "key", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "valueExpression", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static EXPRESSIONWARNING: Message = Message { name: "k8s.io/api/admissionregistration/v1.ExpressionWarning", atomic: false, fields: &[
-    Field { json: "fieldRef", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "warning", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "fieldRef", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "warning", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static JSONPATCH: Message = Message { name: "k8s.io/api/admissionregistration/v1.JSONPatch", atomic: false, fields: &[
-    Field { json: "expression", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "expression", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static MATCHCONDITION: Message = Message { name: "k8s.io/api/admissionregistration/v1.MatchCondition", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "expression", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "expression", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static MATCHRESOURCES: Message = Message { name: "k8s.io/api/admissionregistration/v1.MatchResources", atomic: true, fields: &[
-    Field { json: "namespaceSelector", number: 1, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "objectSelector", number: 2, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "resourceRules", number: 3, shape: List(Nested(&super::admissionregistration_v1::NAMEDRULEWITHOPERATIONS)), go: "[]v1.NamedRuleWithOperations", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "excludeResourceRules", number: 4, shape: List(Nested(&super::admissionregistration_v1::NAMEDRULEWITHOPERATIONS)), go: "[]v1.NamedRuleWithOperations", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "matchPolicy", number: 7, shape: One(String), go: "v1.MatchPolicyType", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "namespaceSelector", number: 1, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "objectSelector", number: 2, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "resourceRules", number: 3, shape: List(Nested(&super::admissionregistration_v1::NAMEDRULEWITHOPERATIONS)), go: "[]v1.NamedRuleWithOperations", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "excludeResourceRules", number: 4, shape: List(Nested(&super::admissionregistration_v1::NAMEDRULEWITHOPERATIONS)), go: "[]v1.NamedRuleWithOperations", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "matchPolicy", number: 7, shape: One(String), go: "v1.MatchPolicyType", optional: true, omit_empty: true, required: false, values: &["Equivalent", "Exact"], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4] };
 
 pub(super) static MUTATINGADMISSIONPOLICY: Message = Message { name: "k8s.io/api/admissionregistration/v1.MutatingAdmissionPolicy", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::admissionregistration_v1::MUTATINGADMISSIONPOLICYSPEC)), go: "v1.MutatingAdmissionPolicySpec", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::admissionregistration_v1::MUTATINGADMISSIONPOLICYSPEC)), go: "v1.MutatingAdmissionPolicySpec", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static MUTATINGADMISSIONPOLICYBINDING: Message = Message { name: "k8s.io/api/admissionregistration/v1.MutatingAdmissionPolicyBinding", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::admissionregistration_v1::MUTATINGADMISSIONPOLICYBINDINGSPEC)), go: "v1.MutatingAdmissionPolicyBindingSpec", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::admissionregistration_v1::MUTATINGADMISSIONPOLICYBINDINGSPEC)), go: "v1.MutatingAdmissionPolicyBindingSpec", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static MUTATINGADMISSIONPOLICYBINDINGLIST: Message = Message { name: "k8s.io/api/admissionregistration/v1.MutatingAdmissionPolicyBindingList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::admissionregistration_v1::MUTATINGADMISSIONPOLICYBINDING)), go: "[]v1.MutatingAdmissionPolicyBinding", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::admissionregistration_v1::MUTATINGADMISSIONPOLICYBINDING)), go: "[]v1.MutatingAdmissionPolicyBinding", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static MUTATINGADMISSIONPOLICYBINDINGSPEC: Message = Message { name: "k8s.io/api/admissionregistration/v1.MutatingAdmissionPolicyBindingSpec", atomic: false, fields: &[
-    Field { json: "policyName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "paramRef", number: 2, shape: One(Nested(&super::admissionregistration_v1::PARAMREF)), go: "v1.ParamRef", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "matchResources", number: 3, shape: One(Nested(&super::admissionregistration_v1::MATCHRESOURCES)), go: "v1.MatchResources", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "policyName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "paramRef", number: 2, shape: One(Nested(&super::admissionregistration_v1::PARAMREF)), go: "v1.ParamRef", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "matchResources", number: 3, shape: One(Nested(&super::admissionregistration_v1::MATCHRESOURCES)), go: "v1.MatchResources", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2] };
 
 pub(super) static MUTATINGADMISSIONPOLICYLIST: Message = Message { name: "k8s.io/api/admissionregistration/v1.MutatingAdmissionPolicyList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::admissionregistration_v1::MUTATINGADMISSIONPOLICY)), go: "[]v1.MutatingAdmissionPolicy", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::admissionregistration_v1::MUTATINGADMISSIONPOLICY)), go: "[]v1.MutatingAdmissionPolicy", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static MUTATINGADMISSIONPOLICYSPEC: Message = Message { name: "k8s.io/api/admissionregistration/v1.MutatingAdmissionPolicySpec", atomic: false, fields: &[
-    Field { json: "paramKind", number: 1, shape: One(Nested(&super::admissionregistration_v1::PARAMKIND)), go: "v1.ParamKind", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "matchConstraints", number: 2, shape: One(Nested(&super::admissionregistration_v1::MATCHRESOURCES)), go: "v1.MatchResources", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "variables", number: 3, shape: List(Nested(&super::admissionregistration_v1::VARIABLE)), go: "[]v1.Variable", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "mutations", number: 4, shape: List(Nested(&super::admissionregistration_v1::MUTATION)), go: "[]v1.Mutation", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "failurePolicy", number: 5, shape: One(String), go: "v1.FailurePolicyType", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "matchConditions", number: 6, shape: List(Nested(&super::admissionregistration_v1::MATCHCONDITION)), go: "[]v1.MatchCondition", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
-    Field { json: "reinvocationPolicy", number: 7, shape: One(String), go: "v1.ReinvocationPolicyType", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "paramKind", number: 1, shape: One(Nested(&super::admissionregistration_v1::PARAMKIND)), go: "v1.ParamKind", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "matchConstraints", number: 2, shape: One(Nested(&super::admissionregistration_v1::MATCHRESOURCES)), go: "v1.MatchResources", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "variables", number: 3, shape: List(Nested(&super::admissionregistration_v1::VARIABLE)), go: "[]v1.Variable", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "mutations", number: 4, shape: List(Nested(&super::admissionregistration_v1::MUTATION)), go: "[]v1.Mutation", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "failurePolicy", number: 5, shape: One(String), go: "v1.FailurePolicyType", optional: true, omit_empty: true, required: false, values: &["Fail", "Ignore"], patch: Patch::NONE },
+    Field { json: "matchConditions", number: 6, shape: List(Nested(&super::admissionregistration_v1::MATCHCONDITION)), go: "[]v1.MatchCondition", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "reinvocationPolicy", number: 7, shape: One(String), go: "v1.ReinvocationPolicyType", optional: false, omit_empty: true, required: false, values: &["IfNeeded", "Never"], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6] };
 
 pub(super) static MUTATINGWEBHOOK: Message = Message { name: "k8s.io/api/admissionregistration/v1.MutatingWebhook", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "clientConfig", number: 2, shape: One(Nested(&super::admissionregistration_v1::WEBHOOKCLIENTCONFIG)), go: "v1.WebhookClientConfig", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "rules", number: 3, shape: List(Nested(&super::admissionregistration_v1::RULEWITHOPERATIONS)), go: "[]v1.RuleWithOperations", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "failurePolicy", number: 4, shape: One(String), go: "v1.FailurePolicyType", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "matchPolicy", number: 9, shape: One(String), go: "v1.MatchPolicyType", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "namespaceSelector", number: 5, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "objectSelector", number: 11, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "sideEffects", number: 6, shape: One(String), go: "v1.SideEffectClass", optional: true, omit_empty: false, patch: Patch::NONE },
-    Field { json: "timeoutSeconds", number: 7, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "admissionReviewVersions", number: 8, shape: List(String), go: "[]string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "reinvocationPolicy", number: 10, shape: One(String), go: "v1.ReinvocationPolicyType", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "matchConditions", number: 12, shape: List(Nested(&super::admissionregistration_v1::MATCHCONDITION)), go: "[]v1.MatchCondition", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "clientConfig", number: 2, shape: One(Nested(&super::admissionregistration_v1::WEBHOOKCLIENTCONFIG)), go: "v1.WebhookClientConfig", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "rules", number: 3, shape: List(Nested(&super::admissionregistration_v1::RULEWITHOPERATIONS)), go: "[]v1.RuleWithOperations", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "failurePolicy", number: 4, shape: One(String), go: "v1.FailurePolicyType", optional: true, omit_empty: true, required: false, values: &["Fail", "Ignore"], patch: Patch::NONE },
+    Field { json: "matchPolicy", number: 9, shape: One(String), go: "v1.MatchPolicyType", optional: true, omit_empty: true, required: false, values: &["Equivalent", "Exact"], patch: Patch::NONE },
+    Field { json: "namespaceSelector", number: 5, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "objectSelector", number: 11, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "sideEffects", number: 6, shape: One(String), go: "v1.SideEffectClass", optional: true, omit_empty: false, required: true, values: &["None", "NoneOnDryRun", "Some", "Unknown"], patch: Patch::NONE },
+    Field { json: "timeoutSeconds", number: 7, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "admissionReviewVersions", number: 8, shape: List(String), go: "[]string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "reinvocationPolicy", number: 10, shape: One(String), go: "v1.ReinvocationPolicyType", optional: true, omit_empty: true, required: false, values: &["IfNeeded", "Never"], patch: Patch::NONE },
+    Field { json: "matchConditions", number: 12, shape: List(Nested(&super::admissionregistration_v1::MATCHCONDITION)), go: "[]v1.MatchCondition", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3, 5, 7, 8, 9, 4, 10, 6, 11] };
 
 pub(super) static MUTATINGWEBHOOKCONFIGURATION: Message = Message { name: "k8s.io/api/admissionregistration/v1.MutatingWebhookConfiguration", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "webhooks", number: 2, shape: List(Nested(&super::admissionregistration_v1::MUTATINGWEBHOOK)), go: "[]v1.MutatingWebhook", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "webhooks", number: 2, shape: List(Nested(&super::admissionregistration_v1::MUTATINGWEBHOOK)), go: "[]v1.MutatingWebhook", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
 ], wire: &[2, 3] };
 
 pub(super) static MUTATINGWEBHOOKCONFIGURATIONLIST: Message = Message { name: "k8s.io/api/admissionregistration/v1.MutatingWebhookConfigurationList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::admissionregistration_v1::MUTATINGWEBHOOKCONFIGURATION)), go: "[]v1.MutatingWebhookConfiguration", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::admissionregistration_v1::MUTATINGWEBHOOKCONFIGURATION)), go: "[]v1.MutatingWebhookConfiguration", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static MUTATION: Message = Message { name: "k8s.io/api/admissionregistration/v1.Mutation", atomic: false, fields: &[
-    Field { json: "patchType", number: 2, shape: One(String), go: "v1.PatchType", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "applyConfiguration", number: 3, shape: One(Nested(&super::admissionregistration_v1::APPLYCONFIGURATION)), go: "v1.ApplyConfiguration", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "jsonPatch", number: 4, shape: One(Nested(&super::admissionregistration_v1::JSONPATCH)), go: "v1.JSONPatch", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "patchType", number: 2, shape: One(String), go: "v1.PatchType", optional: false, omit_empty: false, required: true, values: &["ApplyConfiguration", "JSONPatch"], patch: Patch::NONE },
+    Field { json: "applyConfiguration", number: 3, shape: One(Nested(&super::admissionregistration_v1::APPLYCONFIGURATION)), go: "v1.ApplyConfiguration", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "jsonPatch", number: 4, shape: One(Nested(&super::admissionregistration_v1::JSONPATCH)), go: "v1.JSONPatch", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static NAMEDRULEWITHOPERATIONS: Message = Message { name: "k8s.io/api/admissionregistration/v1.NamedRuleWithOperations", atomic: true, fields: &[
-    Field { json: "resourceNames", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "", number: 2, shape: One(Nested(&super::admissionregistration_v1::RULEWITHOPERATIONS)), go: "v1.RuleWithOperations", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "resourceNames", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "", number: 2, shape: One(Nested(&super::admissionregistration_v1::RULEWITHOPERATIONS)), go: "v1.RuleWithOperations", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static PARAMKIND: Message = Message { name: "k8s.io/api/admissionregistration/v1.ParamKind", atomic: true, fields: &[
-    Field { json: "apiVersion", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "kind", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "apiVersion", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "kind", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static PARAMREF: Message = Message { name: "k8s.io/api/admissionregistration/v1.ParamRef", atomic: true, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "namespace", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "selector", number: 3, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "parameterNotFoundAction", number: 4, shape: One(String), go: "v1.ParameterNotFoundActionType", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "namespace", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "selector", number: 3, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "parameterNotFoundAction", number: 4, shape: One(String), go: "v1.ParameterNotFoundActionType", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static RULE: Message = Message { name: "k8s.io/api/admissionregistration/v1.Rule", atomic: false, fields: &[
-    Field { json: "apiGroups", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersions", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resources", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "scope", number: 4, shape: One(String), go: "v1.ScopeType", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "apiGroups", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "apiVersions", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "resources", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "scope", number: 4, shape: One(String), go: "v1.ScopeType", optional: true, omit_empty: true, required: false, values: &["*", "Cluster", "Namespaced"], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static RULEWITHOPERATIONS: Message = Message { name: "k8s.io/api/admissionregistration/v1.RuleWithOperations", atomic: false, fields: &[
-    Field { json: "operations", number: 1, shape: List(String), go: "[]v1.OperationType", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "", number: 2, shape: One(Nested(&super::admissionregistration_v1::RULE)), go: "v1.Rule", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "operations", number: 1, shape: List(String), go: "[]v1.OperationType", optional: false, omit_empty: true, required: false, values: &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "", number: 2, shape: One(Nested(&super::admissionregistration_v1::RULE)), go: "v1.Rule", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static SERVICEREFERENCE: Message = Message { name: "k8s.io/api/admissionregistration/v1.ServiceReference", atomic: false, fields: &[
-    Field { json: "namespace", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "name", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "path", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "port", number: 4, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "namespace", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "name", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "path", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "port", number: 4, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static TYPECHECKING: Message = Message { name: "k8s.io/api/admissionregistration/v1.TypeChecking", atomic: false, fields: &[
-    Field { json: "expressionWarnings", number: 1, shape: List(Nested(&super::admissionregistration_v1::EXPRESSIONWARNING)), go: "[]v1.ExpressionWarning", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "expressionWarnings", number: 1, shape: List(Nested(&super::admissionregistration_v1::EXPRESSIONWARNING)), go: "[]v1.ExpressionWarning", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0] };
 
 pub(super) static VALIDATINGADMISSIONPOLICY: Message = Message { name: "k8s.io/api/admissionregistration/v1.ValidatingAdmissionPolicy", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::admissionregistration_v1::VALIDATINGADMISSIONPOLICYSPEC)), go: "v1.ValidatingAdmissionPolicySpec", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 3, shape: One(Nested(&super::admissionregistration_v1::VALIDATINGADMISSIONPOLICYSTATUS)), go: "v1.ValidatingAdmissionPolicyStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::admissionregistration_v1::VALIDATINGADMISSIONPOLICYSPEC)), go: "v1.ValidatingAdmissionPolicySpec", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 3, shape: One(Nested(&super::admissionregistration_v1::VALIDATINGADMISSIONPOLICYSTATUS)), go: "v1.ValidatingAdmissionPolicyStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static VALIDATINGADMISSIONPOLICYBINDING: Message = Message { name: "k8s.io/api/admissionregistration/v1.ValidatingAdmissionPolicyBinding", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::admissionregistration_v1::VALIDATINGADMISSIONPOLICYBINDINGSPEC)), go: "v1.ValidatingAdmissionPolicyBindingSpec", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::admissionregistration_v1::VALIDATINGADMISSIONPOLICYBINDINGSPEC)), go: "v1.ValidatingAdmissionPolicyBindingSpec", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static VALIDATINGADMISSIONPOLICYBINDINGLIST: Message = Message { name: "k8s.io/api/admissionregistration/v1.ValidatingAdmissionPolicyBindingList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::admissionregistration_v1::VALIDATINGADMISSIONPOLICYBINDING)), go: "[]v1.ValidatingAdmissionPolicyBinding", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::admissionregistration_v1::VALIDATINGADMISSIONPOLICYBINDING)), go: "[]v1.ValidatingAdmissionPolicyBinding", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static VALIDATINGADMISSIONPOLICYBINDINGSPEC: Message = Message { name: "k8s.io/api/admissionregistration/v1.ValidatingAdmissionPolicyBindingSpec", atomic: false, fields: &[
-    Field { json: "policyName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "paramRef", number: 2, shape: One(Nested(&super::admissionregistration_v1::PARAMREF)), go: "v1.ParamRef", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "matchResources", number: 3, shape: One(Nested(&super::admissionregistration_v1::MATCHRESOURCES)), go: "v1.MatchResources", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "validationActions", number: 4, shape: List(String), go: "[]v1.ValidationAction", optional: false, omit_empty: true, patch: Patch { list: ListType::Set, ..Patch::NONE } },
+    Field { json: "policyName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "paramRef", number: 2, shape: One(Nested(&super::admissionregistration_v1::PARAMREF)), go: "v1.ParamRef", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "matchResources", number: 3, shape: One(Nested(&super::admissionregistration_v1::MATCHRESOURCES)), go: "v1.MatchResources", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "validationActions", number: 4, shape: List(String), go: "[]v1.ValidationAction", optional: false, omit_empty: true, required: true, values: &["Audit", "Deny", "Warn"], patch: Patch { list: ListType::Set, listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static VALIDATINGADMISSIONPOLICYLIST: Message = Message { name: "k8s.io/api/admissionregistration/v1.ValidatingAdmissionPolicyList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::admissionregistration_v1::VALIDATINGADMISSIONPOLICY)), go: "[]v1.ValidatingAdmissionPolicy", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::admissionregistration_v1::VALIDATINGADMISSIONPOLICY)), go: "[]v1.ValidatingAdmissionPolicy", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static VALIDATINGADMISSIONPOLICYSPEC: Message = Message { name: "k8s.io/api/admissionregistration/v1.ValidatingAdmissionPolicySpec", atomic: false, fields: &[
-    Field { json: "paramKind", number: 1, shape: One(Nested(&super::admissionregistration_v1::PARAMKIND)), go: "v1.ParamKind", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "matchConstraints", number: 2, shape: One(Nested(&super::admissionregistration_v1::MATCHRESOURCES)), go: "v1.MatchResources", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "validations", number: 3, shape: List(Nested(&super::admissionregistration_v1::VALIDATION)), go: "[]v1.Validation", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "failurePolicy", number: 4, shape: One(String), go: "v1.FailurePolicyType", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "auditAnnotations", number: 5, shape: List(Nested(&super::admissionregistration_v1::AUDITANNOTATION)), go: "[]v1.AuditAnnotation", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "matchConditions", number: 6, shape: List(Nested(&super::admissionregistration_v1::MATCHCONDITION)), go: "[]v1.MatchCondition", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
-    Field { json: "variables", number: 7, shape: List(Nested(&super::admissionregistration_v1::VARIABLE)), go: "[]v1.Variable", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "paramKind", number: 1, shape: One(Nested(&super::admissionregistration_v1::PARAMKIND)), go: "v1.ParamKind", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "matchConstraints", number: 2, shape: One(Nested(&super::admissionregistration_v1::MATCHRESOURCES)), go: "v1.MatchResources", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "validations", number: 3, shape: List(Nested(&super::admissionregistration_v1::VALIDATION)), go: "[]v1.Validation", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "failurePolicy", number: 4, shape: One(String), go: "v1.FailurePolicyType", optional: true, omit_empty: true, required: false, values: &["Fail", "Ignore"], patch: Patch::NONE },
+    Field { json: "auditAnnotations", number: 5, shape: List(Nested(&super::admissionregistration_v1::AUDITANNOTATION)), go: "[]v1.AuditAnnotation", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "matchConditions", number: 6, shape: List(Nested(&super::admissionregistration_v1::MATCHCONDITION)), go: "[]v1.MatchCondition", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "variables", number: 7, shape: List(Nested(&super::admissionregistration_v1::VARIABLE)), go: "[]v1.Variable", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3, 4, 5, 6] };
 
 pub(super) static VALIDATINGADMISSIONPOLICYSTATUS: Message = Message { name: "k8s.io/api/admissionregistration/v1.ValidatingAdmissionPolicyStatus", atomic: false, fields: &[
-    Field { json: "observedGeneration", number: 1, shape: One(Int64), go: "int64", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "typeChecking", number: 2, shape: One(Nested(&super::admissionregistration_v1::TYPECHECKING)), go: "v1.TypeChecking", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "conditions", number: 3, shape: List(Nested(&super::meta_v1::CONDITION)), go: "[]v1.Condition", optional: false, omit_empty: true, patch: Patch { list: ListType::Map, list_keys: &["type"], ..Patch::NONE } },
+    Field { json: "observedGeneration", number: 1, shape: One(Int64), go: "int64", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "typeChecking", number: 2, shape: One(Nested(&super::admissionregistration_v1::TYPECHECKING)), go: "v1.TypeChecking", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "conditions", number: 3, shape: List(Nested(&super::meta_v1::CONDITION)), go: "[]v1.Condition", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { list: ListType::Map, listed: true, list_keys: &["type"], ..Patch::NONE } },
 ], wire: &[0, 1, 2] };
 
 pub(super) static VALIDATINGWEBHOOK: Message = Message { name: "k8s.io/api/admissionregistration/v1.ValidatingWebhook", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "clientConfig", number: 2, shape: One(Nested(&super::admissionregistration_v1::WEBHOOKCLIENTCONFIG)), go: "v1.WebhookClientConfig", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "rules", number: 3, shape: List(Nested(&super::admissionregistration_v1::RULEWITHOPERATIONS)), go: "[]v1.RuleWithOperations", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "failurePolicy", number: 4, shape: One(String), go: "v1.FailurePolicyType", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "matchPolicy", number: 9, shape: One(String), go: "v1.MatchPolicyType", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "namespaceSelector", number: 5, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "objectSelector", number: 10, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "sideEffects", number: 6, shape: One(String), go: "v1.SideEffectClass", optional: true, omit_empty: false, patch: Patch::NONE },
-    Field { json: "timeoutSeconds", number: 7, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "admissionReviewVersions", number: 8, shape: List(String), go: "[]string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "matchConditions", number: 11, shape: List(Nested(&super::admissionregistration_v1::MATCHCONDITION)), go: "[]v1.MatchCondition", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "clientConfig", number: 2, shape: One(Nested(&super::admissionregistration_v1::WEBHOOKCLIENTCONFIG)), go: "v1.WebhookClientConfig", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "rules", number: 3, shape: List(Nested(&super::admissionregistration_v1::RULEWITHOPERATIONS)), go: "[]v1.RuleWithOperations", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "failurePolicy", number: 4, shape: One(String), go: "v1.FailurePolicyType", optional: true, omit_empty: true, required: false, values: &["Fail", "Ignore"], patch: Patch::NONE },
+    Field { json: "matchPolicy", number: 9, shape: One(String), go: "v1.MatchPolicyType", optional: true, omit_empty: true, required: false, values: &["Equivalent", "Exact"], patch: Patch::NONE },
+    Field { json: "namespaceSelector", number: 5, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "objectSelector", number: 10, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "sideEffects", number: 6, shape: One(String), go: "v1.SideEffectClass", optional: true, omit_empty: false, required: true, values: &["None", "NoneOnDryRun", "Some", "Unknown"], patch: Patch::NONE },
+    Field { json: "timeoutSeconds", number: 7, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "admissionReviewVersions", number: 8, shape: List(String), go: "[]string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "matchConditions", number: 11, shape: List(Nested(&super::admissionregistration_v1::MATCHCONDITION)), go: "[]v1.MatchCondition", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3, 5, 7, 8, 9, 4, 6, 10] };
 
 pub(super) static VALIDATINGWEBHOOKCONFIGURATION: Message = Message { name: "k8s.io/api/admissionregistration/v1.ValidatingWebhookConfiguration", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "webhooks", number: 2, shape: List(Nested(&super::admissionregistration_v1::VALIDATINGWEBHOOK)), go: "[]v1.ValidatingWebhook", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "webhooks", number: 2, shape: List(Nested(&super::admissionregistration_v1::VALIDATINGWEBHOOK)), go: "[]v1.ValidatingWebhook", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
 ], wire: &[2, 3] };
 
 pub(super) static VALIDATINGWEBHOOKCONFIGURATIONLIST: Message = Message { name: "k8s.io/api/admissionregistration/v1.ValidatingWebhookConfigurationList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::admissionregistration_v1::VALIDATINGWEBHOOKCONFIGURATION)), go: "[]v1.ValidatingWebhookConfiguration", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::admissionregistration_v1::VALIDATINGWEBHOOKCONFIGURATION)), go: "[]v1.ValidatingWebhookConfiguration", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static VALIDATION: Message = Message { name: "k8s.io/api/admissionregistration/v1.Validation", atomic: false, fields: &[
-    Field { json: "expression", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "message", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "reason", number: 3, shape: One(String), go: "v1.StatusReason", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "messageExpression", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "expression", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "reason", number: 3, shape: One(String), go: "v1.StatusReason", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "messageExpression", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static VARIABLE: Message = Message { name: "k8s.io/api/admissionregistration/v1.Variable", atomic: true, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "expression", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "expression", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static WEBHOOKCLIENTCONFIG: Message = Message { name: "k8s.io/api/admissionregistration/v1.WebhookClientConfig", atomic: false, fields: &[
-    Field { json: "url", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "service", number: 1, shape: One(Nested(&super::admissionregistration_v1::SERVICEREFERENCE)), go: "v1.ServiceReference", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "caBundle", number: 2, shape: One(Bytes), go: "[]uint8", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "url", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "service", number: 1, shape: One(Nested(&super::admissionregistration_v1::SERVICEREFERENCE)), go: "v1.ServiceReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "caBundle", number: 2, shape: One(Bytes), go: "[]uint8", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[1, 2, 0] };

@@ -5,197 +5,197 @@ use super::super::Shape::{List, Map, One};
 use super::super::Type::{Bool, Bytes, Double, Either, Int32, Int64, Message as Nested, RawExtension, RawJson, String, Time};
 
 pub(super) static CONVERSIONREQUEST: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.ConversionRequest", atomic: false, fields: &[
-    Field { json: "uid", number: 1, shape: One(String), go: "types.UID", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "desiredAPIVersion", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "objects", number: 3, shape: List(RawExtension), go: "[]runtime.RawExtension", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "uid", number: 1, shape: One(String), go: "types.UID", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "desiredAPIVersion", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "objects", number: 3, shape: List(RawExtension), go: "[]runtime.RawExtension", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2] };
 
 pub(super) static CONVERSIONRESPONSE: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.ConversionResponse", atomic: false, fields: &[
-    Field { json: "uid", number: 1, shape: One(String), go: "types.UID", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "convertedObjects", number: 2, shape: List(RawExtension), go: "[]runtime.RawExtension", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "result", number: 3, shape: One(Nested(&super::meta_v1::STATUS)), go: "v1.Status", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "uid", number: 1, shape: One(String), go: "types.UID", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "convertedObjects", number: 2, shape: List(RawExtension), go: "[]runtime.RawExtension", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "result", number: 3, shape: One(Nested(&super::meta_v1::STATUS)), go: "v1.Status", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static CONVERSIONREVIEW: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.ConversionReview", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "request", number: 1, shape: One(Nested(&super::apiextensions_v1beta1::CONVERSIONREQUEST)), go: "v1beta1.ConversionRequest", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "response", number: 2, shape: One(Nested(&super::apiextensions_v1beta1::CONVERSIONRESPONSE)), go: "v1beta1.ConversionResponse", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "request", number: 1, shape: One(Nested(&super::apiextensions_v1beta1::CONVERSIONREQUEST)), go: "v1beta1.ConversionRequest", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "response", number: 2, shape: One(Nested(&super::apiextensions_v1beta1::CONVERSIONRESPONSE)), go: "v1beta1.ConversionResponse", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static CUSTOMRESOURCECOLUMNDEFINITION: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.CustomResourceColumnDefinition", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "type", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "format", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "description", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "priority", number: 5, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "JSONPath", number: 6, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "type", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "format", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "description", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "priority", number: 5, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "JSONPath", number: 6, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static CUSTOMRESOURCECONVERSION: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.CustomResourceConversion", atomic: false, fields: &[
-    Field { json: "strategy", number: 1, shape: One(String), go: "v1beta1.ConversionStrategyType", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "webhookClientConfig", number: 2, shape: One(Nested(&super::apiextensions_v1beta1::WEBHOOKCLIENTCONFIG)), go: "v1beta1.WebhookClientConfig", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "conversionReviewVersions", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "strategy", number: 1, shape: One(String), go: "v1beta1.ConversionStrategyType", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "webhookClientConfig", number: 2, shape: One(Nested(&super::apiextensions_v1beta1::WEBHOOKCLIENTCONFIG)), go: "v1beta1.WebhookClientConfig", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "conversionReviewVersions", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2] };
 
 pub(super) static CUSTOMRESOURCEDEFINITION: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.CustomResourceDefinition", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCEDEFINITIONSPEC)), go: "v1beta1.CustomResourceDefinitionSpec", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 3, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCEDEFINITIONSTATUS)), go: "v1beta1.CustomResourceDefinitionStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCEDEFINITIONSPEC)), go: "v1beta1.CustomResourceDefinitionSpec", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 3, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCEDEFINITIONSTATUS)), go: "v1beta1.CustomResourceDefinitionStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static CUSTOMRESOURCEDEFINITIONCONDITION: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.CustomResourceDefinitionCondition", atomic: false, fields: &[
-    Field { json: "type", number: 1, shape: One(String), go: "v1beta1.CustomResourceDefinitionConditionType", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 2, shape: One(String), go: "v1beta1.ConditionStatus", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "lastTransitionTime", number: 3, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "reason", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "message", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "observedGeneration", number: 6, shape: One(Int64), go: "int64", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "type", number: 1, shape: One(String), go: "v1beta1.CustomResourceDefinitionConditionType", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 2, shape: One(String), go: "v1beta1.ConditionStatus", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "lastTransitionTime", number: 3, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "reason", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "observedGeneration", number: 6, shape: One(Int64), go: "int64", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static CUSTOMRESOURCEDEFINITIONLIST: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.CustomResourceDefinitionList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCEDEFINITION)), go: "[]v1beta1.CustomResourceDefinition", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCEDEFINITION)), go: "[]v1beta1.CustomResourceDefinition", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static CUSTOMRESOURCEDEFINITIONNAMES: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.CustomResourceDefinitionNames", atomic: false, fields: &[
-    Field { json: "plural", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "singular", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "shortNames", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "kind", number: 4, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "listKind", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "categories", number: 6, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "plural", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "singular", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "shortNames", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "kind", number: 4, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "listKind", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "categories", number: 6, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static CUSTOMRESOURCEDEFINITIONSPEC: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.CustomResourceDefinitionSpec", atomic: false, fields: &[
-    Field { json: "group", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "version", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "names", number: 3, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCEDEFINITIONNAMES)), go: "v1beta1.CustomResourceDefinitionNames", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "scope", number: 4, shape: One(String), go: "v1beta1.ResourceScope", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "validation", number: 5, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCEVALIDATION)), go: "v1beta1.CustomResourceValidation", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "subresources", number: 6, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCESUBRESOURCES)), go: "v1beta1.CustomResourceSubresources", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "versions", number: 7, shape: List(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCEDEFINITIONVERSION)), go: "[]v1beta1.CustomResourceDefinitionVersion", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "additionalPrinterColumns", number: 8, shape: List(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCECOLUMNDEFINITION)), go: "[]v1beta1.CustomResourceColumnDefinition", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "selectableFields", number: 11, shape: List(Nested(&super::apiextensions_v1beta1::SELECTABLEFIELD)), go: "[]v1beta1.SelectableField", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "conversion", number: 9, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCECONVERSION)), go: "v1beta1.CustomResourceConversion", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "preserveUnknownFields", number: 10, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "group", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "version", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "names", number: 3, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCEDEFINITIONNAMES)), go: "v1beta1.CustomResourceDefinitionNames", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "scope", number: 4, shape: One(String), go: "v1beta1.ResourceScope", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "validation", number: 5, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCEVALIDATION)), go: "v1beta1.CustomResourceValidation", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "subresources", number: 6, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCESUBRESOURCES)), go: "v1beta1.CustomResourceSubresources", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "versions", number: 7, shape: List(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCEDEFINITIONVERSION)), go: "[]v1beta1.CustomResourceDefinitionVersion", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "additionalPrinterColumns", number: 8, shape: List(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCECOLUMNDEFINITION)), go: "[]v1beta1.CustomResourceColumnDefinition", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "selectableFields", number: 11, shape: List(Nested(&super::apiextensions_v1beta1::SELECTABLEFIELD)), go: "[]v1beta1.SelectableField", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "conversion", number: 9, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCECONVERSION)), go: "v1beta1.CustomResourceConversion", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "preserveUnknownFields", number: 10, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8] };
 
 pub(super) static CUSTOMRESOURCEDEFINITIONSTATUS: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.CustomResourceDefinitionStatus", atomic: false, fields: &[
-    Field { json: "conditions", number: 1, shape: List(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCEDEFINITIONCONDITION)), go: "[]v1beta1.CustomResourceDefinitionCondition", optional: false, omit_empty: false, patch: Patch { list: ListType::Map, list_keys: &["type"], ..Patch::NONE } },
-    Field { json: "acceptedNames", number: 2, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCEDEFINITIONNAMES)), go: "v1beta1.CustomResourceDefinitionNames", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "storedVersions", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "observedGeneration", number: 4, shape: One(Int64), go: "int64", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "conditions", number: 1, shape: List(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCEDEFINITIONCONDITION)), go: "[]v1beta1.CustomResourceDefinitionCondition", optional: false, omit_empty: false, required: false, values: &[], patch: Patch { list: ListType::Map, listed: true, list_keys: &["type"], ..Patch::NONE } },
+    Field { json: "acceptedNames", number: 2, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCEDEFINITIONNAMES)), go: "v1beta1.CustomResourceDefinitionNames", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "storedVersions", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: false, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "observedGeneration", number: 4, shape: One(Int64), go: "int64", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static CUSTOMRESOURCEDEFINITIONVERSION: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.CustomResourceDefinitionVersion", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "served", number: 2, shape: One(Bool), go: "bool", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "storage", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "deprecated", number: 7, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "deprecationWarning", number: 8, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "schema", number: 4, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCEVALIDATION)), go: "v1beta1.CustomResourceValidation", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "subresources", number: 5, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCESUBRESOURCES)), go: "v1beta1.CustomResourceSubresources", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "additionalPrinterColumns", number: 6, shape: List(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCECOLUMNDEFINITION)), go: "[]v1beta1.CustomResourceColumnDefinition", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "selectableFields", number: 9, shape: List(Nested(&super::apiextensions_v1beta1::SELECTABLEFIELD)), go: "[]v1beta1.SelectableField", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "served", number: 2, shape: One(Bool), go: "bool", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "storage", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "deprecated", number: 7, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "deprecationWarning", number: 8, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "schema", number: 4, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCEVALIDATION)), go: "v1beta1.CustomResourceValidation", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "subresources", number: 5, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCESUBRESOURCES)), go: "v1beta1.CustomResourceSubresources", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "additionalPrinterColumns", number: 6, shape: List(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCECOLUMNDEFINITION)), go: "[]v1beta1.CustomResourceColumnDefinition", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "selectableFields", number: 9, shape: List(Nested(&super::apiextensions_v1beta1::SELECTABLEFIELD)), go: "[]v1beta1.SelectableField", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2, 5, 6, 7, 3, 4, 8] };
 
 pub(super) static CUSTOMRESOURCESUBRESOURCESCALE: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.CustomResourceSubresourceScale", atomic: false, fields: &[
-    Field { json: "specReplicasPath", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "statusReplicasPath", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "labelSelectorPath", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "specReplicasPath", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "statusReplicasPath", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "labelSelectorPath", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static CUSTOMRESOURCESUBRESOURCESTATUS: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.CustomResourceSubresourceStatus", atomic: false, fields: &[
 ], wire: &[] };
 
 pub(super) static CUSTOMRESOURCESUBRESOURCES: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.CustomResourceSubresources", atomic: false, fields: &[
-    Field { json: "status", number: 1, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCESUBRESOURCESTATUS)), go: "v1beta1.CustomResourceSubresourceStatus", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "scale", number: 2, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCESUBRESOURCESCALE)), go: "v1beta1.CustomResourceSubresourceScale", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "status", number: 1, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCESUBRESOURCESTATUS)), go: "v1beta1.CustomResourceSubresourceStatus", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "scale", number: 2, shape: One(Nested(&super::apiextensions_v1beta1::CUSTOMRESOURCESUBRESOURCESCALE)), go: "v1beta1.CustomResourceSubresourceScale", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static CUSTOMRESOURCEVALIDATION: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.CustomResourceValidation", atomic: false, fields: &[
-    Field { json: "openAPIV3Schema", number: 1, shape: One(Nested(&super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "v1beta1.JSONSchemaProps", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "openAPIV3Schema", number: 1, shape: One(Nested(&super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "v1beta1.JSONSchemaProps", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static EXTERNALDOCUMENTATION: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.ExternalDocumentation", atomic: false, fields: &[
-    Field { json: "description", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "url", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "description", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "url", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static JSONSCHEMAPROPS: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.JSONSchemaProps", atomic: false, fields: &[
-    Field { json: "id", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "$schema", number: 2, shape: One(String), go: "v1beta1.JSONSchemaURL", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "$ref", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "description", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "type", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "format", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "title", number: 7, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "default", number: 8, shape: One(RawJson), go: "v1beta1.JSON", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "maximum", number: 9, shape: One(Double), go: "float64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "exclusiveMaximum", number: 10, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "minimum", number: 11, shape: One(Double), go: "float64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "exclusiveMinimum", number: 12, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "maxLength", number: 13, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "minLength", number: 14, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "pattern", number: 15, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "maxItems", number: 16, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "minItems", number: 17, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "uniqueItems", number: 18, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "multipleOf", number: 19, shape: One(Double), go: "float64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "enum", number: 20, shape: List(RawJson), go: "[]v1beta1.JSON", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "maxProperties", number: 21, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "minProperties", number: 22, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "required", number: 23, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "items", number: 24, shape: One(Either(Union::List, &super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "v1beta1.JSONSchemaPropsOrArray", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "allOf", number: 25, shape: List(Nested(&super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "[]v1beta1.JSONSchemaProps", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "oneOf", number: 26, shape: List(Nested(&super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "[]v1beta1.JSONSchemaProps", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "anyOf", number: 27, shape: List(Nested(&super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "[]v1beta1.JSONSchemaProps", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "not", number: 28, shape: One(Nested(&super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "v1beta1.JSONSchemaProps", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "properties", number: 29, shape: Map(Nested(&super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "map[string]v1beta1.JSONSchemaProps", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "additionalProperties", number: 30, shape: One(Either(Union::Bool, &super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "v1beta1.JSONSchemaPropsOrBool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "patternProperties", number: 31, shape: Map(Nested(&super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "map[string]v1beta1.JSONSchemaProps", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "dependencies", number: 32, shape: Map(Either(Union::Strings, &super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "v1beta1.JSONSchemaDependencies", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "additionalItems", number: 33, shape: One(Either(Union::Bool, &super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "v1beta1.JSONSchemaPropsOrBool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "definitions", number: 34, shape: Map(Nested(&super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "v1beta1.JSONSchemaDefinitions", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "externalDocs", number: 35, shape: One(Nested(&super::apiextensions_v1beta1::EXTERNALDOCUMENTATION)), go: "v1beta1.ExternalDocumentation", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "example", number: 36, shape: One(RawJson), go: "v1beta1.JSON", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "nullable", number: 37, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "x-kubernetes-preserve-unknown-fields", number: 38, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "x-kubernetes-embedded-resource", number: 39, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "x-kubernetes-int-or-string", number: 40, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "x-kubernetes-list-map-keys", number: 41, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "x-kubernetes-list-type", number: 42, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "x-kubernetes-map-type", number: 43, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "x-kubernetes-validations", number: 44, shape: List(Nested(&super::apiextensions_v1beta1::VALIDATIONRULE)), go: "v1beta1.ValidationRules", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "rule", list: ListType::Map, list_keys: &["rule"], ..Patch::NONE } },
+    Field { json: "id", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "$schema", number: 2, shape: One(String), go: "v1beta1.JSONSchemaURL", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "$ref", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "description", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "type", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "format", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "title", number: 7, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "default", number: 8, shape: One(RawJson), go: "v1beta1.JSON", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "maximum", number: 9, shape: One(Double), go: "float64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "exclusiveMaximum", number: 10, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "minimum", number: 11, shape: One(Double), go: "float64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "exclusiveMinimum", number: 12, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "maxLength", number: 13, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "minLength", number: 14, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "pattern", number: 15, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "maxItems", number: 16, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "minItems", number: 17, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "uniqueItems", number: 18, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "multipleOf", number: 19, shape: One(Double), go: "float64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "enum", number: 20, shape: List(RawJson), go: "[]v1beta1.JSON", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "maxProperties", number: 21, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "minProperties", number: 22, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "required", number: 23, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "items", number: 24, shape: One(Either(Union::List, &super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "v1beta1.JSONSchemaPropsOrArray", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "allOf", number: 25, shape: List(Nested(&super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "[]v1beta1.JSONSchemaProps", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "oneOf", number: 26, shape: List(Nested(&super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "[]v1beta1.JSONSchemaProps", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "anyOf", number: 27, shape: List(Nested(&super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "[]v1beta1.JSONSchemaProps", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "not", number: 28, shape: One(Nested(&super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "v1beta1.JSONSchemaProps", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "properties", number: 29, shape: Map(Nested(&super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "map[string]v1beta1.JSONSchemaProps", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "additionalProperties", number: 30, shape: One(Either(Union::Bool, &super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "v1beta1.JSONSchemaPropsOrBool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "patternProperties", number: 31, shape: Map(Nested(&super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "map[string]v1beta1.JSONSchemaProps", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "dependencies", number: 32, shape: Map(Either(Union::Strings, &super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "v1beta1.JSONSchemaDependencies", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "additionalItems", number: 33, shape: One(Either(Union::Bool, &super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "v1beta1.JSONSchemaPropsOrBool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "definitions", number: 34, shape: Map(Nested(&super::apiextensions_v1beta1::JSONSCHEMAPROPS)), go: "v1beta1.JSONSchemaDefinitions", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "externalDocs", number: 35, shape: One(Nested(&super::apiextensions_v1beta1::EXTERNALDOCUMENTATION)), go: "v1beta1.ExternalDocumentation", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "example", number: 36, shape: One(RawJson), go: "v1beta1.JSON", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "nullable", number: 37, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "x-kubernetes-preserve-unknown-fields", number: 38, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "x-kubernetes-embedded-resource", number: 39, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "x-kubernetes-int-or-string", number: 40, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "x-kubernetes-list-map-keys", number: 41, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "x-kubernetes-list-type", number: 42, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "x-kubernetes-map-type", number: 43, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "x-kubernetes-validations", number: 44, shape: List(Nested(&super::apiextensions_v1beta1::VALIDATIONRULE)), go: "v1beta1.ValidationRules", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "rule", list: ListType::Map, listed: true, list_keys: &["rule"], ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43] };
 
 pub(super) static SELECTABLEFIELD: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.SelectableField", atomic: false, fields: &[
-    Field { json: "jsonPath", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "jsonPath", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static SERVICEREFERENCE: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.ServiceReference", atomic: false, fields: &[
-    Field { json: "namespace", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "name", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "path", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "port", number: 4, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "namespace", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "name", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "path", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "port", number: 4, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static VALIDATIONRULE: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.ValidationRule", atomic: false, fields: &[
-    Field { json: "rule", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "message", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "messageExpression", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "reason", number: 4, shape: One(String), go: "v1beta1.FieldValueErrorReason", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fieldPath", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "optionalOldSelf", number: 6, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "rule", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "messageExpression", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "reason", number: 4, shape: One(String), go: "v1beta1.FieldValueErrorReason", optional: true, omit_empty: true, required: false, values: &["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"], patch: Patch::NONE },
+    Field { json: "fieldPath", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "optionalOldSelf", number: 6, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static WEBHOOKCLIENTCONFIG: Message = Message { name: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.WebhookClientConfig", atomic: false, fields: &[
-    Field { json: "url", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "service", number: 1, shape: One(Nested(&super::apiextensions_v1beta1::SERVICEREFERENCE)), go: "v1beta1.ServiceReference", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "caBundle", number: 2, shape: One(Bytes), go: "[]uint8", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "url", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "service", number: 1, shape: One(Nested(&super::apiextensions_v1beta1::SERVICEREFERENCE)), go: "v1beta1.ServiceReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "caBundle", number: 2, shape: One(Bytes), go: "[]uint8", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[1, 2, 0] };

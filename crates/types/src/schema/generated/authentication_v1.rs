@@ -5,66 +5,66 @@ use super::super::Shape::{List, Map, One};
 use super::super::Type::{Bool, Int64, Message as Nested, String, StringList, Time};
 
 pub(super) static BOUNDOBJECTREFERENCE: Message = Message { name: "k8s.io/api/authentication/v1.BoundObjectReference", atomic: false, fields: &[
-    Field { json: "kind", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "name", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "uid", number: 4, shape: One(String), go: "types.UID", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "name", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "uid", number: 4, shape: One(String), go: "types.UID", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static SELFSUBJECTREVIEW: Message = Message { name: "k8s.io/api/authentication/v1.SelfSubjectReview", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 2, shape: One(Nested(&super::authentication_v1::SELFSUBJECTREVIEWSTATUS)), go: "v1.SelfSubjectReviewStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 2, shape: One(Nested(&super::authentication_v1::SELFSUBJECTREVIEWSTATUS)), go: "v1.SelfSubjectReviewStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static SELFSUBJECTREVIEWSTATUS: Message = Message { name: "k8s.io/api/authentication/v1.SelfSubjectReviewStatus", atomic: false, fields: &[
-    Field { json: "userInfo", number: 1, shape: One(Nested(&super::authentication_v1::USERINFO)), go: "v1.UserInfo", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "userInfo", number: 1, shape: One(Nested(&super::authentication_v1::USERINFO)), go: "v1.UserInfo", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static TOKENREQUEST: Message = Message { name: "k8s.io/api/authentication/v1.TokenRequest", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::authentication_v1::TOKENREQUESTSPEC)), go: "v1.TokenRequestSpec", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 3, shape: One(Nested(&super::authentication_v1::TOKENREQUESTSTATUS)), go: "v1.TokenRequestStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::authentication_v1::TOKENREQUESTSPEC)), go: "v1.TokenRequestSpec", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 3, shape: One(Nested(&super::authentication_v1::TOKENREQUESTSTATUS)), go: "v1.TokenRequestStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static TOKENREQUESTSPEC: Message = Message { name: "k8s.io/api/authentication/v1.TokenRequestSpec", atomic: false, fields: &[
-    Field { json: "audiences", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "expirationSeconds", number: 4, shape: One(Int64), go: "int64", optional: true, omit_empty: false, patch: Patch::NONE },
-    Field { json: "boundObjectRef", number: 3, shape: One(Nested(&super::authentication_v1::BOUNDOBJECTREFERENCE)), go: "v1.BoundObjectReference", optional: true, omit_empty: false, patch: Patch::NONE },
-    Field { json: "attestations", number: 5, shape: Map(StringList), go: "map[string]v1.AttestationValue", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "audiences", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "expirationSeconds", number: 4, shape: One(Int64), go: "int64", optional: true, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "boundObjectRef", number: 3, shape: One(Nested(&super::authentication_v1::BOUNDOBJECTREFERENCE)), go: "v1.BoundObjectReference", optional: true, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "attestations", number: 5, shape: Map(StringList), go: "map[string]v1.AttestationValue", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 2, 1, 3] };
 
 pub(super) static TOKENREQUESTSTATUS: Message = Message { name: "k8s.io/api/authentication/v1.TokenRequestStatus", atomic: false, fields: &[
-    Field { json: "token", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "expirationTimestamp", number: 2, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "token", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "expirationTimestamp", number: 2, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static TOKENREVIEW: Message = Message { name: "k8s.io/api/authentication/v1.TokenReview", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::authentication_v1::TOKENREVIEWSPEC)), go: "v1.TokenReviewSpec", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 3, shape: One(Nested(&super::authentication_v1::TOKENREVIEWSTATUS)), go: "v1.TokenReviewStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::authentication_v1::TOKENREVIEWSPEC)), go: "v1.TokenReviewSpec", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 3, shape: One(Nested(&super::authentication_v1::TOKENREVIEWSTATUS)), go: "v1.TokenReviewStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static TOKENREVIEWSPEC: Message = Message { name: "k8s.io/api/authentication/v1.TokenReviewSpec", atomic: false, fields: &[
-    Field { json: "token", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "audiences", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "token", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "audiences", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1] };
 
 pub(super) static TOKENREVIEWSTATUS: Message = Message { name: "k8s.io/api/authentication/v1.TokenReviewStatus", atomic: false, fields: &[
-    Field { json: "authenticated", number: 1, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "user", number: 2, shape: One(Nested(&super::authentication_v1::USERINFO)), go: "v1.UserInfo", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "audiences", number: 4, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "error", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "authenticated", number: 1, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "user", number: 2, shape: One(Nested(&super::authentication_v1::USERINFO)), go: "v1.UserInfo", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "audiences", number: 4, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "error", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 3, 2] };
 
 pub(super) static USERINFO: Message = Message { name: "k8s.io/api/authentication/v1.UserInfo", atomic: false, fields: &[
-    Field { json: "username", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "uid", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "groups", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "extra", number: 4, shape: Map(StringList), go: "map[string]v1.ExtraValue", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "username", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "uid", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "groups", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "extra", number: 4, shape: Map(StringList), go: "map[string]v1.ExtraValue", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };

@@ -5,104 +5,104 @@ use super::super::Shape::{List, Map, One};
 use super::super::Type::{Bool, Message as Nested, String, StringList};
 
 pub(super) static FIELDSELECTORATTRIBUTES: Message = Message { name: "k8s.io/api/authorization/v1.FieldSelectorAttributes", atomic: false, fields: &[
-    Field { json: "rawSelector", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "requirements", number: 2, shape: List(Nested(&super::meta_v1::FIELDSELECTORREQUIREMENT)), go: "[]v1.FieldSelectorRequirement", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "rawSelector", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "requirements", number: 2, shape: List(Nested(&super::meta_v1::FIELDSELECTORREQUIREMENT)), go: "[]v1.FieldSelectorRequirement", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1] };
 
 pub(super) static LABELSELECTORATTRIBUTES: Message = Message { name: "k8s.io/api/authorization/v1.LabelSelectorAttributes", atomic: false, fields: &[
-    Field { json: "rawSelector", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "requirements", number: 2, shape: List(Nested(&super::meta_v1::LABELSELECTORREQUIREMENT)), go: "[]v1.LabelSelectorRequirement", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "rawSelector", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "requirements", number: 2, shape: List(Nested(&super::meta_v1::LABELSELECTORREQUIREMENT)), go: "[]v1.LabelSelectorRequirement", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1] };
 
 pub(super) static LOCALSUBJECTACCESSREVIEW: Message = Message { name: "k8s.io/api/authorization/v1.LocalSubjectAccessReview", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::authorization_v1::SUBJECTACCESSREVIEWSPEC)), go: "v1.SubjectAccessReviewSpec", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 3, shape: One(Nested(&super::authorization_v1::SUBJECTACCESSREVIEWSTATUS)), go: "v1.SubjectAccessReviewStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::authorization_v1::SUBJECTACCESSREVIEWSPEC)), go: "v1.SubjectAccessReviewSpec", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 3, shape: One(Nested(&super::authorization_v1::SUBJECTACCESSREVIEWSTATUS)), go: "v1.SubjectAccessReviewStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static NONRESOURCEATTRIBUTES: Message = Message { name: "k8s.io/api/authorization/v1.NonResourceAttributes", atomic: false, fields: &[
-    Field { json: "path", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "verb", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "path", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "verb", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static NONRESOURCERULE: Message = Message { name: "k8s.io/api/authorization/v1.NonResourceRule", atomic: false, fields: &[
-    Field { json: "verbs", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "nonResourceURLs", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "verbs", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "nonResourceURLs", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1] };
 
 pub(super) static RESOURCEATTRIBUTES: Message = Message { name: "k8s.io/api/authorization/v1.ResourceAttributes", atomic: false, fields: &[
-    Field { json: "namespace", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "verb", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "group", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "version", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resource", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "subresource", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "name", number: 7, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fieldSelector", number: 8, shape: One(Nested(&super::authorization_v1::FIELDSELECTORATTRIBUTES)), go: "v1.FieldSelectorAttributes", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "labelSelector", number: 9, shape: One(Nested(&super::authorization_v1::LABELSELECTORATTRIBUTES)), go: "v1.LabelSelectorAttributes", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "namespace", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "verb", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "group", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "version", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "resource", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "subresource", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "name", number: 7, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fieldSelector", number: 8, shape: One(Nested(&super::authorization_v1::FIELDSELECTORATTRIBUTES)), go: "v1.FieldSelectorAttributes", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "labelSelector", number: 9, shape: One(Nested(&super::authorization_v1::LABELSELECTORATTRIBUTES)), go: "v1.LabelSelectorAttributes", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7, 8] };
 
 pub(super) static RESOURCERULE: Message = Message { name: "k8s.io/api/authorization/v1.ResourceRule", atomic: false, fields: &[
-    Field { json: "verbs", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "apiGroups", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resources", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resourceNames", number: 4, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "verbs", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "apiGroups", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "resources", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "resourceNames", number: 4, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static SELFSUBJECTACCESSREVIEW: Message = Message { name: "k8s.io/api/authorization/v1.SelfSubjectAccessReview", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::authorization_v1::SELFSUBJECTACCESSREVIEWSPEC)), go: "v1.SelfSubjectAccessReviewSpec", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 3, shape: One(Nested(&super::authorization_v1::SUBJECTACCESSREVIEWSTATUS)), go: "v1.SubjectAccessReviewStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::authorization_v1::SELFSUBJECTACCESSREVIEWSPEC)), go: "v1.SelfSubjectAccessReviewSpec", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 3, shape: One(Nested(&super::authorization_v1::SUBJECTACCESSREVIEWSTATUS)), go: "v1.SubjectAccessReviewStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static SELFSUBJECTACCESSREVIEWSPEC: Message = Message { name: "k8s.io/api/authorization/v1.SelfSubjectAccessReviewSpec", atomic: false, fields: &[
-    Field { json: "resourceAttributes", number: 1, shape: One(Nested(&super::authorization_v1::RESOURCEATTRIBUTES)), go: "v1.ResourceAttributes", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "nonResourceAttributes", number: 2, shape: One(Nested(&super::authorization_v1::NONRESOURCEATTRIBUTES)), go: "v1.NonResourceAttributes", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "resourceAttributes", number: 1, shape: One(Nested(&super::authorization_v1::RESOURCEATTRIBUTES)), go: "v1.ResourceAttributes", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "nonResourceAttributes", number: 2, shape: One(Nested(&super::authorization_v1::NONRESOURCEATTRIBUTES)), go: "v1.NonResourceAttributes", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static SELFSUBJECTRULESREVIEW: Message = Message { name: "k8s.io/api/authorization/v1.SelfSubjectRulesReview", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::authorization_v1::SELFSUBJECTRULESREVIEWSPEC)), go: "v1.SelfSubjectRulesReviewSpec", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 3, shape: One(Nested(&super::authorization_v1::SUBJECTRULESREVIEWSTATUS)), go: "v1.SubjectRulesReviewStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::authorization_v1::SELFSUBJECTRULESREVIEWSPEC)), go: "v1.SelfSubjectRulesReviewSpec", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 3, shape: One(Nested(&super::authorization_v1::SUBJECTRULESREVIEWSTATUS)), go: "v1.SubjectRulesReviewStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static SELFSUBJECTRULESREVIEWSPEC: Message = Message { name: "k8s.io/api/authorization/v1.SelfSubjectRulesReviewSpec", atomic: false, fields: &[
-    Field { json: "namespace", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "namespace", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static SUBJECTACCESSREVIEW: Message = Message { name: "k8s.io/api/authorization/v1.SubjectAccessReview", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::authorization_v1::SUBJECTACCESSREVIEWSPEC)), go: "v1.SubjectAccessReviewSpec", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 3, shape: One(Nested(&super::authorization_v1::SUBJECTACCESSREVIEWSTATUS)), go: "v1.SubjectAccessReviewStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::authorization_v1::SUBJECTACCESSREVIEWSPEC)), go: "v1.SubjectAccessReviewSpec", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 3, shape: One(Nested(&super::authorization_v1::SUBJECTACCESSREVIEWSTATUS)), go: "v1.SubjectAccessReviewStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static SUBJECTACCESSREVIEWSPEC: Message = Message { name: "k8s.io/api/authorization/v1.SubjectAccessReviewSpec", atomic: false, fields: &[
-    Field { json: "resourceAttributes", number: 1, shape: One(Nested(&super::authorization_v1::RESOURCEATTRIBUTES)), go: "v1.ResourceAttributes", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "nonResourceAttributes", number: 2, shape: One(Nested(&super::authorization_v1::NONRESOURCEATTRIBUTES)), go: "v1.NonResourceAttributes", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "user", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "groups", number: 4, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "extra", number: 5, shape: Map(StringList), go: "map[string]v1.ExtraValue", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "uid", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "resourceAttributes", number: 1, shape: One(Nested(&super::authorization_v1::RESOURCEATTRIBUTES)), go: "v1.ResourceAttributes", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "nonResourceAttributes", number: 2, shape: One(Nested(&super::authorization_v1::NONRESOURCEATTRIBUTES)), go: "v1.NonResourceAttributes", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "user", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "groups", number: 4, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "extra", number: 5, shape: Map(StringList), go: "map[string]v1.ExtraValue", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "uid", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static SUBJECTACCESSREVIEWSTATUS: Message = Message { name: "k8s.io/api/authorization/v1.SubjectAccessReviewStatus", atomic: false, fields: &[
-    Field { json: "allowed", number: 1, shape: One(Bool), go: "bool", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "denied", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "reason", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "evaluationError", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "allowed", number: 1, shape: One(Bool), go: "bool", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "denied", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "reason", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "evaluationError", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 2, 3, 1] };
 
 pub(super) static SUBJECTRULESREVIEWSTATUS: Message = Message { name: "k8s.io/api/authorization/v1.SubjectRulesReviewStatus", atomic: false, fields: &[
-    Field { json: "resourceRules", number: 1, shape: List(Nested(&super::authorization_v1::RESOURCERULE)), go: "[]v1.ResourceRule", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "nonResourceRules", number: 2, shape: List(Nested(&super::authorization_v1::NONRESOURCERULE)), go: "[]v1.NonResourceRule", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "incomplete", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "evaluationError", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "resourceRules", number: 1, shape: List(Nested(&super::authorization_v1::RESOURCERULE)), go: "[]v1.ResourceRule", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "nonResourceRules", number: 2, shape: List(Nested(&super::authorization_v1::NONRESOURCERULE)), go: "[]v1.NonResourceRule", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "incomplete", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "evaluationError", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };

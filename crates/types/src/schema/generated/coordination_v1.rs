@@ -5,25 +5,25 @@ use super::super::Shape::{List, One};
 use super::super::Type::{Int32, Message as Nested, MicroTime, String};
 
 pub(super) static LEASE: Message = Message { name: "k8s.io/api/coordination/v1.Lease", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::coordination_v1::LEASESPEC)), go: "v1.LeaseSpec", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::coordination_v1::LEASESPEC)), go: "v1.LeaseSpec", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static LEASELIST: Message = Message { name: "k8s.io/api/coordination/v1.LeaseList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::coordination_v1::LEASE)), go: "[]v1.Lease", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::coordination_v1::LEASE)), go: "[]v1.Lease", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static LEASESPEC: Message = Message { name: "k8s.io/api/coordination/v1.LeaseSpec", atomic: false, fields: &[
-    Field { json: "holderIdentity", number: 1, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "leaseDurationSeconds", number: 2, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "acquireTime", number: 3, shape: One(MicroTime), go: "v1.MicroTime", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "renewTime", number: 4, shape: One(MicroTime), go: "v1.MicroTime", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "leaseTransitions", number: 5, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "strategy", number: 6, shape: One(String), go: "v1.CoordinatedLeaseStrategy", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "preferredHolder", number: 7, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "holderIdentity", number: 1, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "leaseDurationSeconds", number: 2, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "acquireTime", number: 3, shape: One(MicroTime), go: "v1.MicroTime", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "renewTime", number: 4, shape: One(MicroTime), go: "v1.MicroTime", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "leaseTransitions", number: 5, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "strategy", number: 6, shape: One(String), go: "v1.CoordinatedLeaseStrategy", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "preferredHolder", number: 7, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6] };

@@ -5,1842 +5,1842 @@ use super::super::Shape::{List, Map, One};
 use super::super::Type::{Bool, Bytes, Int32, Int64, IntOrString, Message as Nested, MicroTime, Quantity, RawExtension, String, Time};
 
 pub(super) static AWSELASTICBLOCKSTOREVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.AWSElasticBlockStoreVolumeSource", atomic: false, fields: &[
-    Field { json: "volumeID", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "partition", number: 3, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "readOnly", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "volumeID", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "partition", number: 3, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static AFFINITY: Message = Message { name: "k8s.io/api/core/v1.Affinity", atomic: false, fields: &[
-    Field { json: "nodeAffinity", number: 1, shape: One(Nested(&super::core_v1::NODEAFFINITY)), go: "v1.NodeAffinity", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "podAffinity", number: 2, shape: One(Nested(&super::core_v1::PODAFFINITY)), go: "v1.PodAffinity", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "podAntiAffinity", number: 3, shape: One(Nested(&super::core_v1::PODANTIAFFINITY)), go: "v1.PodAntiAffinity", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "nodeAffinity", number: 1, shape: One(Nested(&super::core_v1::NODEAFFINITY)), go: "v1.NodeAffinity", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "podAffinity", number: 2, shape: One(Nested(&super::core_v1::PODAFFINITY)), go: "v1.PodAffinity", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "podAntiAffinity", number: 3, shape: One(Nested(&super::core_v1::PODANTIAFFINITY)), go: "v1.PodAntiAffinity", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static APPARMORPROFILE: Message = Message { name: "k8s.io/api/core/v1.AppArmorProfile", atomic: false, fields: &[
-    Field { json: "type", number: 1, shape: One(String), go: "v1.AppArmorProfileType", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "localhostProfile", number: 2, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "type", number: 1, shape: One(String), go: "v1.AppArmorProfileType", optional: false, omit_empty: false, required: true, values: &["Localhost", "RuntimeDefault", "Unconfined"], patch: Patch::NONE },
+    Field { json: "localhostProfile", number: 2, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static ATTACHEDVOLUME: Message = Message { name: "k8s.io/api/core/v1.AttachedVolume", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "v1.UniqueVolumeName", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "devicePath", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "v1.UniqueVolumeName", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "devicePath", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static AZUREDISKVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.AzureDiskVolumeSource", atomic: false, fields: &[
-    Field { json: "diskName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "diskURI", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "cachingMode", number: 3, shape: One(String), go: "v1.AzureDataDiskCachingMode", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fsType", number: 4, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "readOnly", number: 5, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "kind", number: 6, shape: One(String), go: "v1.AzureDataDiskKind", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "diskName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "diskURI", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "cachingMode", number: 3, shape: One(String), go: "v1.AzureDataDiskCachingMode", optional: true, omit_empty: true, required: false, values: &["None", "ReadOnly", "ReadWrite"], patch: Patch::NONE },
+    Field { json: "fsType", number: 4, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { default: "\"ext4\"", ..Patch::NONE } },
+    Field { json: "readOnly", number: 5, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { default: "false", ..Patch::NONE } },
+    Field { json: "kind", number: 6, shape: One(String), go: "v1.AzureDataDiskKind", optional: true, omit_empty: true, required: false, values: &["Dedicated", "Managed", "Shared"], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static AZUREFILEPERSISTENTVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.AzureFilePersistentVolumeSource", atomic: false, fields: &[
-    Field { json: "secretName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "shareName", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "secretNamespace", number: 4, shape: One(String), go: "string", optional: true, omit_empty: false, patch: Patch::NONE },
+    Field { json: "secretName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "shareName", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "secretNamespace", number: 4, shape: One(String), go: "string", optional: true, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static AZUREFILEVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.AzureFileVolumeSource", atomic: false, fields: &[
-    Field { json: "secretName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "shareName", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "secretName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "shareName", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static BINDING: Message = Message { name: "k8s.io/api/core/v1.Binding", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "target", number: 2, shape: One(Nested(&super::core_v1::OBJECTREFERENCE)), go: "v1.ObjectReference", optional: false, omit_empty: false, patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "target", number: 2, shape: One(Nested(&super::core_v1::OBJECTREFERENCE)), go: "v1.ObjectReference", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
 ], wire: &[2, 3] };
 
 pub(super) static CSIPERSISTENTVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.CSIPersistentVolumeSource", atomic: false, fields: &[
-    Field { json: "driver", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "volumeHandle", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fsType", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "volumeAttributes", number: 5, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "controllerPublishSecretRef", number: 6, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "nodeStageSecretRef", number: 7, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "nodePublishSecretRef", number: 8, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "controllerExpandSecretRef", number: 9, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "nodeExpandSecretRef", number: 10, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "driver", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "volumeHandle", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fsType", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "volumeAttributes", number: 5, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "controllerPublishSecretRef", number: 6, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "nodeStageSecretRef", number: 7, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "nodePublishSecretRef", number: 8, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "controllerExpandSecretRef", number: 9, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "nodeExpandSecretRef", number: 10, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9] };
 
 pub(super) static CSIVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.CSIVolumeSource", atomic: false, fields: &[
-    Field { json: "driver", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "readOnly", number: 2, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fsType", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "volumeAttributes", number: 4, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "nodePublishSecretRef", number: 5, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "driver", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 2, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fsType", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "volumeAttributes", number: 4, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "nodePublishSecretRef", number: 5, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3, 4] };
 
 pub(super) static CAPABILITIES: Message = Message { name: "k8s.io/api/core/v1.Capabilities", atomic: false, fields: &[
-    Field { json: "add", number: 1, shape: List(String), go: "[]v1.Capability", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "drop", number: 2, shape: List(String), go: "[]v1.Capability", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "add", number: 1, shape: List(String), go: "[]v1.Capability", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "drop", number: 2, shape: List(String), go: "[]v1.Capability", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1] };
 
 pub(super) static CEPHFSPERSISTENTVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.CephFSPersistentVolumeSource", atomic: false, fields: &[
-    Field { json: "monitors", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "path", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "user", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "secretFile", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "secretRef", number: 5, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "readOnly", number: 6, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "monitors", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "path", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "user", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "secretFile", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "secretRef", number: 5, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "readOnly", number: 6, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static CEPHFSVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.CephFSVolumeSource", atomic: false, fields: &[
-    Field { json: "monitors", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "path", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "user", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "secretFile", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "secretRef", number: 5, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "readOnly", number: 6, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "monitors", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "path", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "user", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "secretFile", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "secretRef", number: 5, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "readOnly", number: 6, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static CINDERPERSISTENTVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.CinderPersistentVolumeSource", atomic: false, fields: &[
-    Field { json: "volumeID", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "secretRef", number: 4, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "volumeID", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "secretRef", number: 4, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static CINDERVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.CinderVolumeSource", atomic: false, fields: &[
-    Field { json: "volumeID", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "secretRef", number: 4, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "volumeID", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "secretRef", number: 4, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static CLIENTIPCONFIG: Message = Message { name: "k8s.io/api/core/v1.ClientIPConfig", atomic: false, fields: &[
-    Field { json: "timeoutSeconds", number: 1, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "timeoutSeconds", number: 1, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static CLUSTERTRUSTBUNDLEPROJECTION: Message = Message { name: "k8s.io/api/core/v1.ClusterTrustBundleProjection", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "signerName", number: 2, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "labelSelector", number: 3, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "optional", number: 5, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "path", number: 4, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "user", number: 6, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "signerName", number: 2, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "labelSelector", number: 3, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "optional", number: 5, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "path", number: 4, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "user", number: 6, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 4, 3, 5] };
 
 pub(super) static COMPONENTCONDITION: Message = Message { name: "k8s.io/api/core/v1.ComponentCondition", atomic: false, fields: &[
-    Field { json: "type", number: 1, shape: One(String), go: "v1.ComponentConditionType", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 2, shape: One(String), go: "v1.ConditionStatus", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "message", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "error", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "type", number: 1, shape: One(String), go: "v1.ComponentConditionType", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 2, shape: One(String), go: "v1.ConditionStatus", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "error", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static COMPONENTSTATUS: Message = Message { name: "k8s.io/api/core/v1.ComponentStatus", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "conditions", number: 2, shape: List(Nested(&super::core_v1::COMPONENTCONDITION)), go: "[]v1.ComponentCondition", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "type", list: ListType::Map, list_keys: &["type"], ..Patch::NONE } },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "conditions", number: 2, shape: List(Nested(&super::core_v1::COMPONENTCONDITION)), go: "[]v1.ComponentCondition", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "type", list: ListType::Map, listed: true, list_keys: &["type"], ..Patch::NONE } },
 ], wire: &[2, 3] };
 
 pub(super) static COMPONENTSTATUSLIST: Message = Message { name: "k8s.io/api/core/v1.ComponentStatusList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::COMPONENTSTATUS)), go: "[]v1.ComponentStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::COMPONENTSTATUS)), go: "[]v1.ComponentStatus", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static CONFIGMAP: Message = Message { name: "k8s.io/api/core/v1.ConfigMap", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "immutable", number: 4, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "data", number: 2, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "binaryData", number: 3, shape: Map(Bytes), go: "map[string][]uint8", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "immutable", number: 4, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "data", number: 2, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "binaryData", number: 3, shape: Map(Bytes), go: "map[string][]uint8", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 4, 5, 3] };
 
 pub(super) static CONFIGMAPENVSOURCE: Message = Message { name: "k8s.io/api/core/v1.ConfigMapEnvSource", atomic: false, fields: &[
-    Field { json: "", number: 1, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: false, omit_empty: false, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "optional", number: 2, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "", number: 1, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "optional", number: 2, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static CONFIGMAPKEYSELECTOR: Message = Message { name: "k8s.io/api/core/v1.ConfigMapKeySelector", atomic: true, fields: &[
-    Field { json: "", number: 1, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: false, omit_empty: false, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "key", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "optional", number: 3, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "", number: 1, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "key", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "optional", number: 3, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static CONFIGMAPLIST: Message = Message { name: "k8s.io/api/core/v1.ConfigMapList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::CONFIGMAP)), go: "[]v1.ConfigMap", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::CONFIGMAP)), go: "[]v1.ConfigMap", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static CONFIGMAPNODECONFIGSOURCE: Message = Message { name: "k8s.io/api/core/v1.ConfigMapNodeConfigSource", atomic: false, fields: &[
-    Field { json: "namespace", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "name", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "uid", number: 3, shape: One(String), go: "types.UID", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resourceVersion", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "kubeletConfigKey", number: 5, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "namespace", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "name", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "uid", number: 3, shape: One(String), go: "types.UID", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "resourceVersion", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "kubeletConfigKey", number: 5, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4] };
 
 pub(super) static CONFIGMAPPROJECTION: Message = Message { name: "k8s.io/api/core/v1.ConfigMapProjection", atomic: false, fields: &[
-    Field { json: "", number: 1, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: false, omit_empty: false, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::KEYTOPATH)), go: "[]v1.KeyToPath", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "optional", number: 4, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "", number: 1, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::KEYTOPATH)), go: "[]v1.KeyToPath", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "optional", number: 4, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static CONFIGMAPVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.ConfigMapVolumeSource", atomic: false, fields: &[
-    Field { json: "", number: 1, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: false, omit_empty: false, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::KEYTOPATH)), go: "[]v1.KeyToPath", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "defaultMode", number: 3, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "optional", number: 4, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "defaultUser", number: 5, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "", number: 1, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::KEYTOPATH)), go: "[]v1.KeyToPath", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "defaultMode", number: 3, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "optional", number: 4, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "defaultUser", number: 5, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4] };
 
 pub(super) static CONTAINER: Message = Message { name: "k8s.io/api/core/v1.Container", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "image", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "command", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "args", number: 4, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "workingDir", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "ports", number: 6, shape: List(Nested(&super::core_v1::CONTAINERPORT)), go: "[]v1.ContainerPort", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "containerPort", list: ListType::Map, list_keys: &["containerPort", "protocol"], ..Patch::NONE } },
-    Field { json: "envFrom", number: 19, shape: List(Nested(&super::core_v1::ENVFROMSOURCE)), go: "[]v1.EnvFromSource", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "env", number: 7, shape: List(Nested(&super::core_v1::ENVVAR)), go: "[]v1.EnvVar", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
-    Field { json: "resources", number: 8, shape: One(Nested(&super::core_v1::RESOURCEREQUIREMENTS)), go: "v1.ResourceRequirements", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "resizePolicy", number: 23, shape: List(Nested(&super::core_v1::CONTAINERRESIZEPOLICY)), go: "[]v1.ContainerResizePolicy", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "restartPolicy", number: 24, shape: One(String), go: "v1.ContainerRestartPolicy", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "restartPolicyRules", number: 25, shape: List(Nested(&super::core_v1::CONTAINERRESTARTRULE)), go: "[]v1.ContainerRestartRule", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "volumeMounts", number: 9, shape: List(Nested(&super::core_v1::VOLUMEMOUNT)), go: "[]v1.VolumeMount", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "mountPath", list: ListType::Map, list_keys: &["mountPath"], ..Patch::NONE } },
-    Field { json: "volumeDevices", number: 21, shape: List(Nested(&super::core_v1::VOLUMEDEVICE)), go: "[]v1.VolumeDevice", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "devicePath", list: ListType::Map, list_keys: &["devicePath"], ..Patch::NONE } },
-    Field { json: "livenessProbe", number: 10, shape: One(Nested(&super::core_v1::PROBE)), go: "v1.Probe", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "readinessProbe", number: 11, shape: One(Nested(&super::core_v1::PROBE)), go: "v1.Probe", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "startupProbe", number: 22, shape: One(Nested(&super::core_v1::PROBE)), go: "v1.Probe", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "lifecycle", number: 12, shape: One(Nested(&super::core_v1::LIFECYCLE)), go: "v1.Lifecycle", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "terminationMessagePath", number: 13, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "terminationMessagePolicy", number: 20, shape: One(String), go: "v1.TerminationMessagePolicy", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "imagePullPolicy", number: 14, shape: One(String), go: "v1.PullPolicy", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "securityContext", number: 15, shape: One(Nested(&super::core_v1::SECURITYCONTEXT)), go: "v1.SecurityContext", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "stdin", number: 16, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "stdinOnce", number: 17, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "tty", number: 18, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "image", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "command", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "args", number: 4, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "workingDir", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "ports", number: 6, shape: List(Nested(&super::core_v1::CONTAINERPORT)), go: "[]v1.ContainerPort", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "containerPort", list: ListType::Map, listed: true, list_keys: &["containerPort", "protocol"], ..Patch::NONE } },
+    Field { json: "envFrom", number: 19, shape: List(Nested(&super::core_v1::ENVFROMSOURCE)), go: "[]v1.EnvFromSource", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "env", number: 7, shape: List(Nested(&super::core_v1::ENVVAR)), go: "[]v1.EnvVar", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "resources", number: 8, shape: One(Nested(&super::core_v1::RESOURCEREQUIREMENTS)), go: "v1.ResourceRequirements", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "resizePolicy", number: 23, shape: List(Nested(&super::core_v1::CONTAINERRESIZEPOLICY)), go: "[]v1.ContainerResizePolicy", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "restartPolicy", number: 24, shape: One(String), go: "v1.ContainerRestartPolicy", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "restartPolicyRules", number: 25, shape: List(Nested(&super::core_v1::CONTAINERRESTARTRULE)), go: "[]v1.ContainerRestartRule", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "volumeMounts", number: 9, shape: List(Nested(&super::core_v1::VOLUMEMOUNT)), go: "[]v1.VolumeMount", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "mountPath", list: ListType::Map, listed: true, list_keys: &["mountPath"], ..Patch::NONE } },
+    Field { json: "volumeDevices", number: 21, shape: List(Nested(&super::core_v1::VOLUMEDEVICE)), go: "[]v1.VolumeDevice", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "devicePath", list: ListType::Map, listed: true, list_keys: &["devicePath"], ..Patch::NONE } },
+    Field { json: "livenessProbe", number: 10, shape: One(Nested(&super::core_v1::PROBE)), go: "v1.Probe", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "readinessProbe", number: 11, shape: One(Nested(&super::core_v1::PROBE)), go: "v1.Probe", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "startupProbe", number: 22, shape: One(Nested(&super::core_v1::PROBE)), go: "v1.Probe", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "lifecycle", number: 12, shape: One(Nested(&super::core_v1::LIFECYCLE)), go: "v1.Lifecycle", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "terminationMessagePath", number: 13, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "terminationMessagePolicy", number: 20, shape: One(String), go: "v1.TerminationMessagePolicy", optional: false, omit_empty: true, required: false, values: &["FallbackToLogsOnError", "File"], patch: Patch::NONE },
+    Field { json: "imagePullPolicy", number: 14, shape: One(String), go: "v1.PullPolicy", optional: false, omit_empty: true, required: false, values: &["Always", "IfNotPresent", "Never"], patch: Patch::NONE },
+    Field { json: "securityContext", number: 15, shape: One(Nested(&super::core_v1::SECURITYCONTEXT)), go: "v1.SecurityContext", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "stdin", number: 16, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "stdinOnce", number: 17, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "tty", number: 18, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 7, 8, 12, 14, 15, 17, 18, 20, 21, 22, 23, 24, 6, 19, 13, 16, 9, 10, 11] };
 
 pub(super) static CONTAINEREXTENDEDRESOURCEREQUEST: Message = Message { name: "k8s.io/api/core/v1.ContainerExtendedResourceRequest", atomic: false, fields: &[
-    Field { json: "containerName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "resourceName", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "requestName", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "containerName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "resourceName", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "requestName", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static CONTAINERIMAGE: Message = Message { name: "k8s.io/api/core/v1.ContainerImage", atomic: false, fields: &[
-    Field { json: "names", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "sizeBytes", number: 2, shape: One(Int64), go: "int64", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "names", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "sizeBytes", number: 2, shape: One(Int64), go: "int64", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static CONTAINERPORT: Message = Message { name: "k8s.io/api/core/v1.ContainerPort", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "hostPort", number: 2, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "containerPort", number: 3, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "protocol", number: 4, shape: One(String), go: "v1.Protocol", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "hostIP", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "hostPort", number: 2, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "containerPort", number: 3, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "protocol", number: 4, shape: One(String), go: "v1.Protocol", optional: false, omit_empty: true, required: false, values: &["SCTP", "TCP", "UDP"], patch: Patch { default: "\"TCP\"", ..Patch::NONE } },
+    Field { json: "hostIP", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4] };
 
 pub(super) static CONTAINERRESIZEPOLICY: Message = Message { name: "k8s.io/api/core/v1.ContainerResizePolicy", atomic: false, fields: &[
-    Field { json: "resourceName", number: 1, shape: One(String), go: "v1.ResourceName", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "restartPolicy", number: 2, shape: One(String), go: "v1.ResourceResizeRestartPolicy", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "resourceName", number: 1, shape: One(String), go: "v1.ResourceName", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "restartPolicy", number: 2, shape: One(String), go: "v1.ResourceResizeRestartPolicy", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static CONTAINERRESTARTRULE: Message = Message { name: "k8s.io/api/core/v1.ContainerRestartRule", atomic: false, fields: &[
-    Field { json: "action", number: 1, shape: One(String), go: "v1.ContainerRestartRuleAction", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "exitCodes", number: 2, shape: One(Nested(&super::core_v1::CONTAINERRESTARTRULEONEXITCODES)), go: "v1.ContainerRestartRuleOnExitCodes", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "action", number: 1, shape: One(String), go: "v1.ContainerRestartRuleAction", optional: false, omit_empty: true, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "exitCodes", number: 2, shape: One(Nested(&super::core_v1::CONTAINERRESTARTRULEONEXITCODES)), go: "v1.ContainerRestartRuleOnExitCodes", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static CONTAINERRESTARTRULEONEXITCODES: Message = Message { name: "k8s.io/api/core/v1.ContainerRestartRuleOnExitCodes", atomic: false, fields: &[
-    Field { json: "operator", number: 1, shape: One(String), go: "v1.ContainerRestartRuleOnExitCodesOperator", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "values", number: 2, shape: List(Int32), go: "[]int32", optional: false, omit_empty: true, patch: Patch { list: ListType::Set, ..Patch::NONE } },
+    Field { json: "operator", number: 1, shape: One(String), go: "v1.ContainerRestartRuleOnExitCodesOperator", optional: false, omit_empty: true, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "values", number: 2, shape: List(Int32), go: "[]int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { list: ListType::Set, listed: true, ..Patch::NONE } },
 ], wire: &[0, 1] };
 
 pub(super) static CONTAINERSTATE: Message = Message { name: "k8s.io/api/core/v1.ContainerState", atomic: false, fields: &[
-    Field { json: "waiting", number: 1, shape: One(Nested(&super::core_v1::CONTAINERSTATEWAITING)), go: "v1.ContainerStateWaiting", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "running", number: 2, shape: One(Nested(&super::core_v1::CONTAINERSTATERUNNING)), go: "v1.ContainerStateRunning", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "terminated", number: 3, shape: One(Nested(&super::core_v1::CONTAINERSTATETERMINATED)), go: "v1.ContainerStateTerminated", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "waiting", number: 1, shape: One(Nested(&super::core_v1::CONTAINERSTATEWAITING)), go: "v1.ContainerStateWaiting", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "running", number: 2, shape: One(Nested(&super::core_v1::CONTAINERSTATERUNNING)), go: "v1.ContainerStateRunning", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "terminated", number: 3, shape: One(Nested(&super::core_v1::CONTAINERSTATETERMINATED)), go: "v1.ContainerStateTerminated", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static CONTAINERSTATERUNNING: Message = Message { name: "k8s.io/api/core/v1.ContainerStateRunning", atomic: false, fields: &[
-    Field { json: "startedAt", number: 1, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "startedAt", number: 1, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static CONTAINERSTATETERMINATED: Message = Message { name: "k8s.io/api/core/v1.ContainerStateTerminated", atomic: false, fields: &[
-    Field { json: "exitCode", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "signal", number: 2, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "reason", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "message", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "startedAt", number: 5, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "finishedAt", number: 6, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "containerID", number: 7, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "exitCode", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "signal", number: 2, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "reason", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "startedAt", number: 5, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "finishedAt", number: 6, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "containerID", number: 7, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6] };
 
 pub(super) static CONTAINERSTATEWAITING: Message = Message { name: "k8s.io/api/core/v1.ContainerStateWaiting", atomic: false, fields: &[
-    Field { json: "reason", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "message", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "reason", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static CONTAINERSTATUS: Message = Message { name: "k8s.io/api/core/v1.ContainerStatus", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "state", number: 2, shape: One(Nested(&super::core_v1::CONTAINERSTATE)), go: "v1.ContainerState", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "lastState", number: 3, shape: One(Nested(&super::core_v1::CONTAINERSTATE)), go: "v1.ContainerState", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "ready", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "restartCount", number: 5, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "image", number: 6, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "imageID", number: 7, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "containerID", number: 8, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "started", number: 9, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "allocatedResources", number: 10, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resources", number: 11, shape: One(Nested(&super::core_v1::RESOURCEREQUIREMENTS)), go: "v1.ResourceRequirements", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "volumeMounts", number: 12, shape: List(Nested(&super::core_v1::VOLUMEMOUNTSTATUS)), go: "[]v1.VolumeMountStatus", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "mountPath", list: ListType::Map, list_keys: &["mountPath"], ..Patch::NONE } },
-    Field { json: "user", number: 13, shape: One(Nested(&super::core_v1::CONTAINERUSER)), go: "v1.ContainerUser", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "allocatedResourcesStatus", number: 14, shape: List(Nested(&super::core_v1::RESOURCESTATUS)), go: "[]v1.ResourceStatus", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
-    Field { json: "stopSignal", number: 15, shape: One(String), go: "v1.Signal", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "state", number: 2, shape: One(Nested(&super::core_v1::CONTAINERSTATE)), go: "v1.ContainerState", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "lastState", number: 3, shape: One(Nested(&super::core_v1::CONTAINERSTATE)), go: "v1.ContainerState", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "ready", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "restartCount", number: 5, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "image", number: 6, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "imageID", number: 7, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "containerID", number: 8, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "started", number: 9, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "allocatedResources", number: 10, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "resources", number: 11, shape: One(Nested(&super::core_v1::RESOURCEREQUIREMENTS)), go: "v1.ResourceRequirements", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "volumeMounts", number: 12, shape: List(Nested(&super::core_v1::VOLUMEMOUNTSTATUS)), go: "[]v1.VolumeMountStatus", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "mountPath", list: ListType::Map, listed: true, list_keys: &["mountPath"], ..Patch::NONE } },
+    Field { json: "user", number: 13, shape: One(Nested(&super::core_v1::CONTAINERUSER)), go: "v1.ContainerUser", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "allocatedResourcesStatus", number: 14, shape: List(Nested(&super::core_v1::RESOURCESTATUS)), go: "[]v1.ResourceStatus", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "stopSignal", number: 15, shape: One(String), go: "v1.Signal", optional: true, omit_empty: true, required: false, values: &["SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCLD", "SIGCONT", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT", "SIGIO", "SIGIOT", "SIGKILL", "SIGPIPE", "SIGPOLL", "SIGPROF", "SIGPWR", "SIGQUIT", "SIGRTMAX", "SIGRTMAX-1", "SIGRTMAX-10", "SIGRTMAX-11", "SIGRTMAX-12", "SIGRTMAX-13", "SIGRTMAX-14", "SIGRTMAX-2", "SIGRTMAX-3", "SIGRTMAX-4", "SIGRTMAX-5", "SIGRTMAX-6", "SIGRTMAX-7", "SIGRTMAX-8", "SIGRTMAX-9", "SIGRTMIN", "SIGRTMIN+1", "SIGRTMIN+10", "SIGRTMIN+11", "SIGRTMIN+12", "SIGRTMIN+13", "SIGRTMIN+14", "SIGRTMIN+15", "SIGRTMIN+2", "SIGRTMIN+3", "SIGRTMIN+4", "SIGRTMIN+5", "SIGRTMIN+6", "SIGRTMIN+7", "SIGRTMIN+8", "SIGRTMIN+9", "SIGSEGV", "SIGSTKFLT", "SIGSTOP", "SIGSYS", "SIGTERM", "SIGTRAP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGUSR1", "SIGUSR2", "SIGVTALRM", "SIGWINCH", "SIGXCPU", "SIGXFSZ"], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14] };
 
 pub(super) static CONTAINERUSER: Message = Message { name: "k8s.io/api/core/v1.ContainerUser", atomic: false, fields: &[
-    Field { json: "linux", number: 1, shape: One(Nested(&super::core_v1::LINUXCONTAINERUSER)), go: "v1.LinuxContainerUser", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "linux", number: 1, shape: One(Nested(&super::core_v1::LINUXCONTAINERUSER)), go: "v1.LinuxContainerUser", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static DAEMONENDPOINT: Message = Message { name: "k8s.io/api/core/v1.DaemonEndpoint", atomic: false, fields: &[
-    Field { json: "Port", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "Port", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static DOWNWARDAPIPROJECTION: Message = Message { name: "k8s.io/api/core/v1.DownwardAPIProjection", atomic: false, fields: &[
-    Field { json: "items", number: 1, shape: List(Nested(&super::core_v1::DOWNWARDAPIVOLUMEFILE)), go: "[]v1.DownwardAPIVolumeFile", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "items", number: 1, shape: List(Nested(&super::core_v1::DOWNWARDAPIVOLUMEFILE)), go: "[]v1.DownwardAPIVolumeFile", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0] };
 
 pub(super) static DOWNWARDAPIVOLUMEFILE: Message = Message { name: "k8s.io/api/core/v1.DownwardAPIVolumeFile", atomic: false, fields: &[
-    Field { json: "path", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "fieldRef", number: 2, shape: One(Nested(&super::core_v1::OBJECTFIELDSELECTOR)), go: "v1.ObjectFieldSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "resourceFieldRef", number: 3, shape: One(Nested(&super::core_v1::RESOURCEFIELDSELECTOR)), go: "v1.ResourceFieldSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "mode", number: 4, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "user", number: 5, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "path", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "fieldRef", number: 2, shape: One(Nested(&super::core_v1::OBJECTFIELDSELECTOR)), go: "v1.ObjectFieldSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "resourceFieldRef", number: 3, shape: One(Nested(&super::core_v1::RESOURCEFIELDSELECTOR)), go: "v1.ResourceFieldSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "mode", number: 4, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "user", number: 5, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4] };
 
 pub(super) static DOWNWARDAPIVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.DownwardAPIVolumeSource", atomic: false, fields: &[
-    Field { json: "items", number: 1, shape: List(Nested(&super::core_v1::DOWNWARDAPIVOLUMEFILE)), go: "[]v1.DownwardAPIVolumeFile", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "defaultMode", number: 2, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "defaultUser", number: 3, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "items", number: 1, shape: List(Nested(&super::core_v1::DOWNWARDAPIVOLUMEFILE)), go: "[]v1.DownwardAPIVolumeFile", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "defaultMode", number: 2, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "defaultUser", number: 3, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static EMPTYDIRVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.EmptyDirVolumeSource", atomic: false, fields: &[
-    Field { json: "medium", number: 1, shape: One(String), go: "v1.StorageMedium", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "sizeLimit", number: 2, shape: One(Quantity), go: "resource.Quantity", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "mode", number: 3, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "medium", number: 1, shape: One(String), go: "v1.StorageMedium", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "sizeLimit", number: 2, shape: One(Quantity), go: "resource.Quantity", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "mode", number: 3, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static ENDPOINTADDRESS: Message = Message { name: "k8s.io/api/core/v1.EndpointAddress", atomic: true, fields: &[
-    Field { json: "ip", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "hostname", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "nodeName", number: 4, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "targetRef", number: 2, shape: One(Nested(&super::core_v1::OBJECTREFERENCE)), go: "v1.ObjectReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "ip", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "hostname", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "nodeName", number: 4, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "targetRef", number: 2, shape: One(Nested(&super::core_v1::OBJECTREFERENCE)), go: "v1.ObjectReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
 ], wire: &[0, 3, 1, 2] };
 
 pub(super) static ENDPOINTPORT: Message = Message { name: "k8s.io/api/core/v1.EndpointPort", atomic: true, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "port", number: 2, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "protocol", number: 3, shape: One(String), go: "v1.Protocol", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "appProtocol", number: 4, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "port", number: 2, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "protocol", number: 3, shape: One(String), go: "v1.Protocol", optional: false, omit_empty: true, required: false, values: &["SCTP", "TCP", "UDP"], patch: Patch::NONE },
+    Field { json: "appProtocol", number: 4, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static ENDPOINTSUBSET: Message = Message { name: "k8s.io/api/core/v1.EndpointSubset", atomic: false, fields: &[
-    Field { json: "addresses", number: 1, shape: List(Nested(&super::core_v1::ENDPOINTADDRESS)), go: "[]v1.EndpointAddress", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "notReadyAddresses", number: 2, shape: List(Nested(&super::core_v1::ENDPOINTADDRESS)), go: "[]v1.EndpointAddress", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "ports", number: 3, shape: List(Nested(&super::core_v1::ENDPOINTPORT)), go: "[]v1.EndpointPort", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "addresses", number: 1, shape: List(Nested(&super::core_v1::ENDPOINTADDRESS)), go: "[]v1.EndpointAddress", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "notReadyAddresses", number: 2, shape: List(Nested(&super::core_v1::ENDPOINTADDRESS)), go: "[]v1.EndpointAddress", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "ports", number: 3, shape: List(Nested(&super::core_v1::ENDPOINTPORT)), go: "[]v1.EndpointPort", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2] };
 
 pub(super) static ENDPOINTS: Message = Message { name: "k8s.io/api/core/v1.Endpoints", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "subsets", number: 2, shape: List(Nested(&super::core_v1::ENDPOINTSUBSET)), go: "[]v1.EndpointSubset", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "subsets", number: 2, shape: List(Nested(&super::core_v1::ENDPOINTSUBSET)), go: "[]v1.EndpointSubset", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[2, 3] };
 
 pub(super) static ENDPOINTSLIST: Message = Message { name: "k8s.io/api/core/v1.EndpointsList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::ENDPOINTS)), go: "[]v1.Endpoints", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::ENDPOINTS)), go: "[]v1.Endpoints", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static ENVFROMSOURCE: Message = Message { name: "k8s.io/api/core/v1.EnvFromSource", atomic: false, fields: &[
-    Field { json: "prefix", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "configMapRef", number: 2, shape: One(Nested(&super::core_v1::CONFIGMAPENVSOURCE)), go: "v1.ConfigMapEnvSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "secretRef", number: 3, shape: One(Nested(&super::core_v1::SECRETENVSOURCE)), go: "v1.SecretEnvSource", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "prefix", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "configMapRef", number: 2, shape: One(Nested(&super::core_v1::CONFIGMAPENVSOURCE)), go: "v1.ConfigMapEnvSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "secretRef", number: 3, shape: One(Nested(&super::core_v1::SECRETENVSOURCE)), go: "v1.SecretEnvSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static ENVVAR: Message = Message { name: "k8s.io/api/core/v1.EnvVar", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "value", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "valueFrom", number: 3, shape: One(Nested(&super::core_v1::ENVVARSOURCE)), go: "v1.EnvVarSource", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "value", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "valueFrom", number: 3, shape: One(Nested(&super::core_v1::ENVVARSOURCE)), go: "v1.EnvVarSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static ENVVARSOURCE: Message = Message { name: "k8s.io/api/core/v1.EnvVarSource", atomic: false, fields: &[
-    Field { json: "fieldRef", number: 1, shape: One(Nested(&super::core_v1::OBJECTFIELDSELECTOR)), go: "v1.ObjectFieldSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "resourceFieldRef", number: 2, shape: One(Nested(&super::core_v1::RESOURCEFIELDSELECTOR)), go: "v1.ResourceFieldSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "configMapKeyRef", number: 3, shape: One(Nested(&super::core_v1::CONFIGMAPKEYSELECTOR)), go: "v1.ConfigMapKeySelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "secretKeyRef", number: 4, shape: One(Nested(&super::core_v1::SECRETKEYSELECTOR)), go: "v1.SecretKeySelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "fileKeyRef", number: 5, shape: One(Nested(&super::core_v1::FILEKEYSELECTOR)), go: "v1.FileKeySelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "fieldRef", number: 1, shape: One(Nested(&super::core_v1::OBJECTFIELDSELECTOR)), go: "v1.ObjectFieldSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "resourceFieldRef", number: 2, shape: One(Nested(&super::core_v1::RESOURCEFIELDSELECTOR)), go: "v1.ResourceFieldSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "configMapKeyRef", number: 3, shape: One(Nested(&super::core_v1::CONFIGMAPKEYSELECTOR)), go: "v1.ConfigMapKeySelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "secretKeyRef", number: 4, shape: One(Nested(&super::core_v1::SECRETKEYSELECTOR)), go: "v1.SecretKeySelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "fileKeyRef", number: 5, shape: One(Nested(&super::core_v1::FILEKEYSELECTOR)), go: "v1.FileKeySelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3, 4] };
 
 pub(super) static EPHEMERALCONTAINER: Message = Message { name: "k8s.io/api/core/v1.EphemeralContainer", atomic: false, fields: &[
-    Field { json: "", number: 1, shape: One(Nested(&super::core_v1::EPHEMERALCONTAINERCOMMON)), go: "v1.EphemeralContainerCommon", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "targetContainerName", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "", number: 1, shape: One(Nested(&super::core_v1::EPHEMERALCONTAINERCOMMON)), go: "v1.EphemeralContainerCommon", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "targetContainerName", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static EPHEMERALCONTAINERCOMMON: Message = Message { name: "k8s.io/api/core/v1.EphemeralContainerCommon", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "image", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "command", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "args", number: 4, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "workingDir", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "ports", number: 6, shape: List(Nested(&super::core_v1::CONTAINERPORT)), go: "[]v1.ContainerPort", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "containerPort", list: ListType::Map, list_keys: &["containerPort", "protocol"], ..Patch::NONE } },
-    Field { json: "envFrom", number: 19, shape: List(Nested(&super::core_v1::ENVFROMSOURCE)), go: "[]v1.EnvFromSource", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "env", number: 7, shape: List(Nested(&super::core_v1::ENVVAR)), go: "[]v1.EnvVar", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
-    Field { json: "resources", number: 8, shape: One(Nested(&super::core_v1::RESOURCEREQUIREMENTS)), go: "v1.ResourceRequirements", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "resizePolicy", number: 23, shape: List(Nested(&super::core_v1::CONTAINERRESIZEPOLICY)), go: "[]v1.ContainerResizePolicy", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "restartPolicy", number: 24, shape: One(String), go: "v1.ContainerRestartPolicy", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "restartPolicyRules", number: 25, shape: List(Nested(&super::core_v1::CONTAINERRESTARTRULE)), go: "[]v1.ContainerRestartRule", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "volumeMounts", number: 9, shape: List(Nested(&super::core_v1::VOLUMEMOUNT)), go: "[]v1.VolumeMount", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "mountPath", list: ListType::Map, list_keys: &["mountPath"], ..Patch::NONE } },
-    Field { json: "volumeDevices", number: 21, shape: List(Nested(&super::core_v1::VOLUMEDEVICE)), go: "[]v1.VolumeDevice", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "devicePath", list: ListType::Map, list_keys: &["devicePath"], ..Patch::NONE } },
-    Field { json: "livenessProbe", number: 10, shape: One(Nested(&super::core_v1::PROBE)), go: "v1.Probe", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "readinessProbe", number: 11, shape: One(Nested(&super::core_v1::PROBE)), go: "v1.Probe", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "startupProbe", number: 22, shape: One(Nested(&super::core_v1::PROBE)), go: "v1.Probe", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "lifecycle", number: 12, shape: One(Nested(&super::core_v1::LIFECYCLE)), go: "v1.Lifecycle", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "terminationMessagePath", number: 13, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "terminationMessagePolicy", number: 20, shape: One(String), go: "v1.TerminationMessagePolicy", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "imagePullPolicy", number: 14, shape: One(String), go: "v1.PullPolicy", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "securityContext", number: 15, shape: One(Nested(&super::core_v1::SECURITYCONTEXT)), go: "v1.SecurityContext", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "stdin", number: 16, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "stdinOnce", number: 17, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "tty", number: 18, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "image", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "command", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "args", number: 4, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "workingDir", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "ports", number: 6, shape: List(Nested(&super::core_v1::CONTAINERPORT)), go: "[]v1.ContainerPort", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "containerPort", list: ListType::Map, listed: true, list_keys: &["containerPort", "protocol"], ..Patch::NONE } },
+    Field { json: "envFrom", number: 19, shape: List(Nested(&super::core_v1::ENVFROMSOURCE)), go: "[]v1.EnvFromSource", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "env", number: 7, shape: List(Nested(&super::core_v1::ENVVAR)), go: "[]v1.EnvVar", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "resources", number: 8, shape: One(Nested(&super::core_v1::RESOURCEREQUIREMENTS)), go: "v1.ResourceRequirements", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "resizePolicy", number: 23, shape: List(Nested(&super::core_v1::CONTAINERRESIZEPOLICY)), go: "[]v1.ContainerResizePolicy", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "restartPolicy", number: 24, shape: One(String), go: "v1.ContainerRestartPolicy", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "restartPolicyRules", number: 25, shape: List(Nested(&super::core_v1::CONTAINERRESTARTRULE)), go: "[]v1.ContainerRestartRule", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "volumeMounts", number: 9, shape: List(Nested(&super::core_v1::VOLUMEMOUNT)), go: "[]v1.VolumeMount", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "mountPath", list: ListType::Map, listed: true, list_keys: &["mountPath"], ..Patch::NONE } },
+    Field { json: "volumeDevices", number: 21, shape: List(Nested(&super::core_v1::VOLUMEDEVICE)), go: "[]v1.VolumeDevice", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "devicePath", list: ListType::Map, listed: true, list_keys: &["devicePath"], ..Patch::NONE } },
+    Field { json: "livenessProbe", number: 10, shape: One(Nested(&super::core_v1::PROBE)), go: "v1.Probe", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "readinessProbe", number: 11, shape: One(Nested(&super::core_v1::PROBE)), go: "v1.Probe", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "startupProbe", number: 22, shape: One(Nested(&super::core_v1::PROBE)), go: "v1.Probe", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "lifecycle", number: 12, shape: One(Nested(&super::core_v1::LIFECYCLE)), go: "v1.Lifecycle", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "terminationMessagePath", number: 13, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "terminationMessagePolicy", number: 20, shape: One(String), go: "v1.TerminationMessagePolicy", optional: false, omit_empty: true, required: false, values: &["FallbackToLogsOnError", "File"], patch: Patch::NONE },
+    Field { json: "imagePullPolicy", number: 14, shape: One(String), go: "v1.PullPolicy", optional: false, omit_empty: true, required: false, values: &["Always", "IfNotPresent", "Never"], patch: Patch::NONE },
+    Field { json: "securityContext", number: 15, shape: One(Nested(&super::core_v1::SECURITYCONTEXT)), go: "v1.SecurityContext", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "stdin", number: 16, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "stdinOnce", number: 17, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "tty", number: 18, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 7, 8, 12, 14, 15, 17, 18, 20, 21, 22, 23, 24, 6, 19, 13, 16, 9, 10, 11] };
 
 pub(super) static EPHEMERALVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.EphemeralVolumeSource", atomic: false, fields: &[
-    Field { json: "volumeClaimTemplate", number: 1, shape: One(Nested(&super::core_v1::PERSISTENTVOLUMECLAIMTEMPLATE)), go: "v1.PersistentVolumeClaimTemplate", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "volumeClaimTemplate", number: 1, shape: One(Nested(&super::core_v1::PERSISTENTVOLUMECLAIMTEMPLATE)), go: "v1.PersistentVolumeClaimTemplate", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static EVENT: Message = Message { name: "k8s.io/api/core/v1.Event", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "involvedObject", number: 2, shape: One(Nested(&super::core_v1::OBJECTREFERENCE)), go: "v1.ObjectReference", optional: false, omit_empty: false, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "reason", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "message", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "source", number: 5, shape: One(Nested(&super::core_v1::EVENTSOURCE)), go: "v1.EventSource", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "firstTimestamp", number: 6, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "lastTimestamp", number: 7, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "count", number: 8, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "type", number: 9, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "eventTime", number: 10, shape: One(MicroTime), go: "v1.MicroTime", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "series", number: 11, shape: One(Nested(&super::core_v1::EVENTSERIES)), go: "v1.EventSeries", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "action", number: 12, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "related", number: 13, shape: One(Nested(&super::core_v1::OBJECTREFERENCE)), go: "v1.ObjectReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "reportingComponent", number: 14, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "reportingInstance", number: 15, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "involvedObject", number: 2, shape: One(Nested(&super::core_v1::OBJECTREFERENCE)), go: "v1.ObjectReference", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "reason", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "source", number: 5, shape: One(Nested(&super::core_v1::EVENTSOURCE)), go: "v1.EventSource", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "firstTimestamp", number: 6, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "lastTimestamp", number: 7, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "count", number: 8, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "type", number: 9, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "eventTime", number: 10, shape: One(MicroTime), go: "v1.MicroTime", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "series", number: 11, shape: One(Nested(&super::core_v1::EVENTSERIES)), go: "v1.EventSeries", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "action", number: 12, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "related", number: 13, shape: One(Nested(&super::core_v1::OBJECTREFERENCE)), go: "v1.ObjectReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "reportingComponent", number: 14, shape: One(String), go: "string", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "reportingInstance", number: 15, shape: One(String), go: "string", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16] };
 
 pub(super) static EVENTLIST: Message = Message { name: "k8s.io/api/core/v1.EventList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::EVENT)), go: "[]v1.Event", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::EVENT)), go: "[]v1.Event", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static EVENTSERIES: Message = Message { name: "k8s.io/api/core/v1.EventSeries", atomic: false, fields: &[
-    Field { json: "count", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "lastObservedTime", number: 2, shape: One(MicroTime), go: "v1.MicroTime", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "count", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "lastObservedTime", number: 2, shape: One(MicroTime), go: "v1.MicroTime", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static EVENTSOURCE: Message = Message { name: "k8s.io/api/core/v1.EventSource", atomic: false, fields: &[
-    Field { json: "component", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "host", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "component", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "host", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static EVICTIONRESPONDER: Message = Message { name: "k8s.io/api/core/v1.EvictionResponder", atomic: true, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "priority", number: 2, shape: One(Int32), go: "int32", optional: true, omit_empty: false, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "priority", number: 2, shape: One(Int32), go: "int32", optional: true, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static EXECACTION: Message = Message { name: "k8s.io/api/core/v1.ExecAction", atomic: false, fields: &[
-    Field { json: "command", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "command", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0] };
 
 pub(super) static FCVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.FCVolumeSource", atomic: false, fields: &[
-    Field { json: "targetWWNs", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "lun", number: 2, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fsType", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "readOnly", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "wwids", number: 5, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "targetWWNs", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "lun", number: 2, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fsType", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "wwids", number: 5, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3, 4] };
 
 pub(super) static FILEKEYSELECTOR: Message = Message { name: "k8s.io/api/core/v1.FileKeySelector", atomic: true, fields: &[
-    Field { json: "volumeName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "path", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "key", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "optional", number: 4, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "volumeName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "path", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "key", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "optional", number: 4, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { default: "false", ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static FLEXPERSISTENTVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.FlexPersistentVolumeSource", atomic: false, fields: &[
-    Field { json: "driver", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "secretRef", number: 3, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "readOnly", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "options", number: 5, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "driver", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "secretRef", number: 3, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "readOnly", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "options", number: 5, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4] };
 
 pub(super) static FLEXVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.FlexVolumeSource", atomic: false, fields: &[
-    Field { json: "driver", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "secretRef", number: 3, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "readOnly", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "options", number: 5, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "driver", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "secretRef", number: 3, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "readOnly", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "options", number: 5, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4] };
 
 pub(super) static FLOCKERVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.FlockerVolumeSource", atomic: false, fields: &[
-    Field { json: "datasetName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "datasetUUID", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "datasetName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "datasetUUID", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static GCEPERSISTENTDISKVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.GCEPersistentDiskVolumeSource", atomic: false, fields: &[
-    Field { json: "pdName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "partition", number: 3, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "readOnly", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "pdName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "partition", number: 3, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static GRPCACTION: Message = Message { name: "k8s.io/api/core/v1.GRPCAction", atomic: false, fields: &[
-    Field { json: "port", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "service", number: 2, shape: One(String), go: "string", optional: true, omit_empty: false, patch: Patch::NONE },
-    Field { json: "mode", number: 3, shape: One(String), go: "v1.GRPCProbeMode", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "port", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "service", number: 2, shape: One(String), go: "string", optional: true, omit_empty: false, required: false, values: &[], patch: Patch { default: "\"\"", ..Patch::NONE } },
+    Field { json: "mode", number: 3, shape: One(String), go: "v1.GRPCProbeMode", optional: true, omit_empty: true, required: false, values: &["Plaintext", "TLS"], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static GITREPOVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.GitRepoVolumeSource", atomic: false, fields: &[
-    Field { json: "repository", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "revision", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "directory", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "repository", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "revision", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "directory", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static GLUSTERFSPERSISTENTVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.GlusterfsPersistentVolumeSource", atomic: false, fields: &[
-    Field { json: "endpoints", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "path", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "endpointsNamespace", number: 4, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "endpoints", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "path", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "endpointsNamespace", number: 4, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static GLUSTERFSVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.GlusterfsVolumeSource", atomic: false, fields: &[
-    Field { json: "endpoints", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "path", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "endpoints", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "path", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static HTTPGETACTION: Message = Message { name: "k8s.io/api/core/v1.HTTPGetAction", atomic: false, fields: &[
-    Field { json: "path", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "port", number: 2, shape: One(IntOrString), go: "intstr.IntOrString", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "host", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "scheme", number: 4, shape: One(String), go: "v1.URIScheme", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "httpHeaders", number: 5, shape: List(Nested(&super::core_v1::HTTPHEADER)), go: "[]v1.HTTPHeader", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "protocol", number: 6, shape: One(String), go: "v1.HTTPProtocol", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "path", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "port", number: 2, shape: One(IntOrString), go: "intstr.IntOrString", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "host", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "scheme", number: 4, shape: One(String), go: "v1.URIScheme", optional: false, omit_empty: true, required: false, values: &["HTTP", "HTTPS"], patch: Patch::NONE },
+    Field { json: "httpHeaders", number: 5, shape: List(Nested(&super::core_v1::HTTPHEADER)), go: "[]v1.HTTPHeader", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "protocol", number: 6, shape: One(String), go: "v1.HTTPProtocol", optional: true, omit_empty: true, required: false, values: &["HTTP1", "HTTP2"], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static HTTPHEADER: Message = Message { name: "k8s.io/api/core/v1.HTTPHeader", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "value", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "value", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static HOSTALIAS: Message = Message { name: "k8s.io/api/core/v1.HostAlias", atomic: false, fields: &[
-    Field { json: "ip", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "hostnames", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "ip", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "hostnames", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1] };
 
 pub(super) static HOSTIP: Message = Message { name: "k8s.io/api/core/v1.HostIP", atomic: false, fields: &[
-    Field { json: "ip", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "ip", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static HOSTPATHVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.HostPathVolumeSource", atomic: false, fields: &[
-    Field { json: "path", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "type", number: 2, shape: One(String), go: "v1.HostPathType", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "path", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "type", number: 2, shape: One(String), go: "v1.HostPathType", optional: true, omit_empty: true, required: false, values: &["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static ISCSIPERSISTENTVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.ISCSIPersistentVolumeSource", atomic: false, fields: &[
-    Field { json: "targetPortal", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "iqn", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "lun", number: 3, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "iscsiInterface", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fsType", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "readOnly", number: 6, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "portals", number: 7, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "chapAuthDiscovery", number: 8, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "chapAuthSession", number: 11, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "secretRef", number: 10, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "initiatorName", number: 12, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "targetPortal", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "iqn", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "lun", number: 3, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "iscsiInterface", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { default: "\"default\"", ..Patch::NONE } },
+    Field { json: "fsType", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 6, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "portals", number: 7, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "chapAuthDiscovery", number: 8, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "chapAuthSession", number: 11, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "secretRef", number: 10, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "initiatorName", number: 12, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7, 9, 8, 10] };
 
 pub(super) static ISCSIVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.ISCSIVolumeSource", atomic: false, fields: &[
-    Field { json: "targetPortal", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "iqn", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "lun", number: 3, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "iscsiInterface", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fsType", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "readOnly", number: 6, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "portals", number: 7, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "chapAuthDiscovery", number: 8, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "chapAuthSession", number: 11, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "secretRef", number: 10, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "initiatorName", number: 12, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "targetPortal", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "iqn", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "lun", number: 3, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "iscsiInterface", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { default: "\"default\"", ..Patch::NONE } },
+    Field { json: "fsType", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 6, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "portals", number: 7, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "chapAuthDiscovery", number: 8, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "chapAuthSession", number: 11, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "secretRef", number: 10, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "initiatorName", number: 12, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7, 9, 8, 10] };
 
 pub(super) static IMAGEVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.ImageVolumeSource", atomic: false, fields: &[
-    Field { json: "reference", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "pullPolicy", number: 2, shape: One(String), go: "v1.PullPolicy", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "reference", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "pullPolicy", number: 2, shape: One(String), go: "v1.PullPolicy", optional: false, omit_empty: true, required: false, values: &["Always", "IfNotPresent", "Never"], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static IMAGEVOLUMESTATUS: Message = Message { name: "k8s.io/api/core/v1.ImageVolumeStatus", atomic: false, fields: &[
-    Field { json: "imageRef", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "imageRef", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static KEYTOPATH: Message = Message { name: "k8s.io/api/core/v1.KeyToPath", atomic: false, fields: &[
-    Field { json: "key", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "path", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "mode", number: 3, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "user", number: 4, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "key", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "path", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "mode", number: 3, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "user", number: 4, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static LIFECYCLE: Message = Message { name: "k8s.io/api/core/v1.Lifecycle", atomic: false, fields: &[
-    Field { json: "postStart", number: 1, shape: One(Nested(&super::core_v1::LIFECYCLEHANDLER)), go: "v1.LifecycleHandler", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "preStop", number: 2, shape: One(Nested(&super::core_v1::LIFECYCLEHANDLER)), go: "v1.LifecycleHandler", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "stopSignal", number: 3, shape: One(String), go: "v1.Signal", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "postStart", number: 1, shape: One(Nested(&super::core_v1::LIFECYCLEHANDLER)), go: "v1.LifecycleHandler", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "preStop", number: 2, shape: One(Nested(&super::core_v1::LIFECYCLEHANDLER)), go: "v1.LifecycleHandler", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "stopSignal", number: 3, shape: One(String), go: "v1.Signal", optional: true, omit_empty: true, required: false, values: &["SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCLD", "SIGCONT", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT", "SIGIO", "SIGIOT", "SIGKILL", "SIGPIPE", "SIGPOLL", "SIGPROF", "SIGPWR", "SIGQUIT", "SIGRTMAX", "SIGRTMAX-1", "SIGRTMAX-10", "SIGRTMAX-11", "SIGRTMAX-12", "SIGRTMAX-13", "SIGRTMAX-14", "SIGRTMAX-2", "SIGRTMAX-3", "SIGRTMAX-4", "SIGRTMAX-5", "SIGRTMAX-6", "SIGRTMAX-7", "SIGRTMAX-8", "SIGRTMAX-9", "SIGRTMIN", "SIGRTMIN+1", "SIGRTMIN+10", "SIGRTMIN+11", "SIGRTMIN+12", "SIGRTMIN+13", "SIGRTMIN+14", "SIGRTMIN+15", "SIGRTMIN+2", "SIGRTMIN+3", "SIGRTMIN+4", "SIGRTMIN+5", "SIGRTMIN+6", "SIGRTMIN+7", "SIGRTMIN+8", "SIGRTMIN+9", "SIGSEGV", "SIGSTKFLT", "SIGSTOP", "SIGSYS", "SIGTERM", "SIGTRAP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGUSR1", "SIGUSR2", "SIGVTALRM", "SIGWINCH", "SIGXCPU", "SIGXFSZ"], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static LIFECYCLEHANDLER: Message = Message { name: "k8s.io/api/core/v1.LifecycleHandler", atomic: false, fields: &[
-    Field { json: "exec", number: 1, shape: One(Nested(&super::core_v1::EXECACTION)), go: "v1.ExecAction", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "httpGet", number: 2, shape: One(Nested(&super::core_v1::HTTPGETACTION)), go: "v1.HTTPGetAction", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "tcpSocket", number: 3, shape: One(Nested(&super::core_v1::TCPSOCKETACTION)), go: "v1.TCPSocketAction", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "sleep", number: 4, shape: One(Nested(&super::core_v1::SLEEPACTION)), go: "v1.SleepAction", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "exec", number: 1, shape: One(Nested(&super::core_v1::EXECACTION)), go: "v1.ExecAction", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "httpGet", number: 2, shape: One(Nested(&super::core_v1::HTTPGETACTION)), go: "v1.HTTPGetAction", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "tcpSocket", number: 3, shape: One(Nested(&super::core_v1::TCPSOCKETACTION)), go: "v1.TCPSocketAction", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "sleep", number: 4, shape: One(Nested(&super::core_v1::SLEEPACTION)), go: "v1.SleepAction", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static LIMITRANGE: Message = Message { name: "k8s.io/api/core/v1.LimitRange", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::LIMITRANGESPEC)), go: "v1.LimitRangeSpec", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::LIMITRANGESPEC)), go: "v1.LimitRangeSpec", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static LIMITRANGEITEM: Message = Message { name: "k8s.io/api/core/v1.LimitRangeItem", atomic: false, fields: &[
-    Field { json: "type", number: 1, shape: One(String), go: "v1.LimitType", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "max", number: 2, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "min", number: 3, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "default", number: 4, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "defaultRequest", number: 5, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "maxLimitRequestRatio", number: 6, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "type", number: 1, shape: One(String), go: "v1.LimitType", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "max", number: 2, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "min", number: 3, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "default", number: 4, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "defaultRequest", number: 5, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "maxLimitRequestRatio", number: 6, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static LIMITRANGELIST: Message = Message { name: "k8s.io/api/core/v1.LimitRangeList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::LIMITRANGE)), go: "[]v1.LimitRange", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::LIMITRANGE)), go: "[]v1.LimitRange", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static LIMITRANGESPEC: Message = Message { name: "k8s.io/api/core/v1.LimitRangeSpec", atomic: false, fields: &[
-    Field { json: "limits", number: 1, shape: List(Nested(&super::core_v1::LIMITRANGEITEM)), go: "[]v1.LimitRangeItem", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "limits", number: 1, shape: List(Nested(&super::core_v1::LIMITRANGEITEM)), go: "[]v1.LimitRangeItem", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0] };
 
 pub(super) static LINUXCONTAINERUSER: Message = Message { name: "k8s.io/api/core/v1.LinuxContainerUser", atomic: false, fields: &[
-    Field { json: "uid", number: 1, shape: One(Int64), go: "int64", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "gid", number: 2, shape: One(Int64), go: "int64", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "supplementalGroups", number: 3, shape: List(Int64), go: "[]int64", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "uid", number: 1, shape: One(Int64), go: "int64", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "gid", number: 2, shape: One(Int64), go: "int64", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "supplementalGroups", number: 3, shape: List(Int64), go: "[]int64", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2] };
 
 pub(super) static LIST: Message = Message { name: "k8s.io/api/core/v1.List", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(RawExtension), go: "[]runtime.RawExtension", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(RawExtension), go: "[]runtime.RawExtension", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static LOADBALANCERINGRESS: Message = Message { name: "k8s.io/api/core/v1.LoadBalancerIngress", atomic: false, fields: &[
-    Field { json: "ip", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "hostname", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "ipMode", number: 3, shape: One(String), go: "v1.LoadBalancerIPMode", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "ports", number: 4, shape: List(Nested(&super::core_v1::PORTSTATUS)), go: "[]v1.PortStatus", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "ip", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "hostname", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "ipMode", number: 3, shape: One(String), go: "v1.LoadBalancerIPMode", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "ports", number: 4, shape: List(Nested(&super::core_v1::PORTSTATUS)), go: "[]v1.PortStatus", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static LOADBALANCERSTATUS: Message = Message { name: "k8s.io/api/core/v1.LoadBalancerStatus", atomic: false, fields: &[
-    Field { json: "ingress", number: 1, shape: List(Nested(&super::core_v1::LOADBALANCERINGRESS)), go: "[]v1.LoadBalancerIngress", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "ingress", number: 1, shape: List(Nested(&super::core_v1::LOADBALANCERINGRESS)), go: "[]v1.LoadBalancerIngress", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0] };
 
 pub(super) static LOCALOBJECTREFERENCE: Message = Message { name: "k8s.io/api/core/v1.LocalObjectReference", atomic: true, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { default: "\"\"", ..Patch::NONE } },
 ], wire: &[0] };
 
 pub(super) static LOCALVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.LocalVolumeSource", atomic: false, fields: &[
-    Field { json: "path", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "path", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static MODIFYVOLUMESTATUS: Message = Message { name: "k8s.io/api/core/v1.ModifyVolumeStatus", atomic: false, fields: &[
-    Field { json: "targetVolumeAttributesClassName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "status", number: 2, shape: One(String), go: "v1.PersistentVolumeClaimModifyVolumeStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "targetVolumeAttributesClassName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 2, shape: One(String), go: "v1.PersistentVolumeClaimModifyVolumeStatus", optional: false, omit_empty: false, required: true, values: &["InProgress", "Infeasible", "Pending"], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static NFSVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.NFSVolumeSource", atomic: false, fields: &[
-    Field { json: "server", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "path", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "server", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "path", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static NAMESPACE: Message = Message { name: "k8s.io/api/core/v1.Namespace", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::NAMESPACESPEC)), go: "v1.NamespaceSpec", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 3, shape: One(Nested(&super::core_v1::NAMESPACESTATUS)), go: "v1.NamespaceStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::NAMESPACESPEC)), go: "v1.NamespaceSpec", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 3, shape: One(Nested(&super::core_v1::NAMESPACESTATUS)), go: "v1.NamespaceStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static NAMESPACECONDITION: Message = Message { name: "k8s.io/api/core/v1.NamespaceCondition", atomic: false, fields: &[
-    Field { json: "type", number: 1, shape: One(String), go: "v1.NamespaceConditionType", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 2, shape: One(String), go: "v1.ConditionStatus", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "lastTransitionTime", number: 4, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "reason", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "message", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "type", number: 1, shape: One(String), go: "v1.NamespaceConditionType", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 2, shape: One(String), go: "v1.ConditionStatus", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "lastTransitionTime", number: 4, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "reason", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4] };
 
 pub(super) static NAMESPACELIST: Message = Message { name: "k8s.io/api/core/v1.NamespaceList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::NAMESPACE)), go: "[]v1.Namespace", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::NAMESPACE)), go: "[]v1.Namespace", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static NAMESPACESPEC: Message = Message { name: "k8s.io/api/core/v1.NamespaceSpec", atomic: false, fields: &[
-    Field { json: "finalizers", number: 1, shape: List(String), go: "[]v1.FinalizerName", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "finalizers", number: 1, shape: List(String), go: "[]v1.FinalizerName", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0] };
 
 pub(super) static NAMESPACESTATUS: Message = Message { name: "k8s.io/api/core/v1.NamespaceStatus", atomic: false, fields: &[
-    Field { json: "phase", number: 1, shape: One(String), go: "v1.NamespacePhase", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "conditions", number: 2, shape: List(Nested(&super::core_v1::NAMESPACECONDITION)), go: "[]v1.NamespaceCondition", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "type", list: ListType::Map, list_keys: &["type"], ..Patch::NONE } },
+    Field { json: "phase", number: 1, shape: One(String), go: "v1.NamespacePhase", optional: false, omit_empty: true, required: false, values: &["Active", "Terminating"], patch: Patch::NONE },
+    Field { json: "conditions", number: 2, shape: List(Nested(&super::core_v1::NAMESPACECONDITION)), go: "[]v1.NamespaceCondition", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "type", list: ListType::Map, listed: true, list_keys: &["type"], ..Patch::NONE } },
 ], wire: &[0, 1] };
 
 pub(super) static NODE: Message = Message { name: "k8s.io/api/core/v1.Node", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::NODESPEC)), go: "v1.NodeSpec", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 3, shape: One(Nested(&super::core_v1::NODESTATUS)), go: "v1.NodeStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::NODESPEC)), go: "v1.NodeSpec", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 3, shape: One(Nested(&super::core_v1::NODESTATUS)), go: "v1.NodeStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static NODEADDRESS: Message = Message { name: "k8s.io/api/core/v1.NodeAddress", atomic: false, fields: &[
-    Field { json: "type", number: 1, shape: One(String), go: "v1.NodeAddressType", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "address", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "type", number: 1, shape: One(String), go: "v1.NodeAddressType", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "address", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static NODEAFFINITY: Message = Message { name: "k8s.io/api/core/v1.NodeAffinity", atomic: false, fields: &[
-    Field { json: "requiredDuringSchedulingIgnoredDuringExecution", number: 1, shape: One(Nested(&super::core_v1::NODESELECTOR)), go: "v1.NodeSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "preferredDuringSchedulingIgnoredDuringExecution", number: 2, shape: List(Nested(&super::core_v1::PREFERREDSCHEDULINGTERM)), go: "[]v1.PreferredSchedulingTerm", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "requiredDuringSchedulingIgnoredDuringExecution", number: 1, shape: One(Nested(&super::core_v1::NODESELECTOR)), go: "v1.NodeSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "preferredDuringSchedulingIgnoredDuringExecution", number: 2, shape: List(Nested(&super::core_v1::PREFERREDSCHEDULINGTERM)), go: "[]v1.PreferredSchedulingTerm", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1] };
 
 pub(super) static NODEALLOCATABLEMAPPEDRESOURCES: Message = Message { name: "k8s.io/api/core/v1.NodeAllocatableMappedResources", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "v1.ResourceName", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "quantity", number: 2, shape: One(Quantity), go: "resource.Quantity", optional: true, omit_empty: false, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "v1.ResourceName", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "quantity", number: 2, shape: One(Quantity), go: "resource.Quantity", optional: true, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static NODEALLOCATABLEOVERHEADRESOURCES: Message = Message { name: "k8s.io/api/core/v1.NodeAllocatableOverheadResources", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "v1.ResourceName", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "perPod", number: 2, shape: One(Quantity), go: "resource.Quantity", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "perContainer", number: 3, shape: One(Quantity), go: "resource.Quantity", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "v1.ResourceName", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "perPod", number: 2, shape: One(Quantity), go: "resource.Quantity", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "perContainer", number: 3, shape: One(Quantity), go: "resource.Quantity", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static NODEALLOCATABLERESOURCECLAIMSTATUS: Message = Message { name: "k8s.io/api/core/v1.NodeAllocatableResourceClaimStatus", atomic: false, fields: &[
-    Field { json: "resourceClaimName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "containers", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch { list: ListType::Set, ..Patch::NONE } },
-    Field { json: "mapping", number: 4, shape: List(Nested(&super::core_v1::NODEALLOCATABLEMAPPEDRESOURCES)), go: "[]v1.NodeAllocatableMappedResources", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
-    Field { json: "overhead", number: 5, shape: List(Nested(&super::core_v1::NODEALLOCATABLEOVERHEADRESOURCES)), go: "[]v1.NodeAllocatableOverheadResources", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "resourceClaimName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "containers", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { list: ListType::Set, listed: true, ..Patch::NONE } },
+    Field { json: "mapping", number: 4, shape: List(Nested(&super::core_v1::NODEALLOCATABLEMAPPEDRESOURCES)), go: "[]v1.NodeAllocatableMappedResources", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "overhead", number: 5, shape: List(Nested(&super::core_v1::NODEALLOCATABLEOVERHEADRESOURCES)), go: "[]v1.NodeAllocatableOverheadResources", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static NODECONDITION: Message = Message { name: "k8s.io/api/core/v1.NodeCondition", atomic: false, fields: &[
-    Field { json: "type", number: 1, shape: One(String), go: "v1.NodeConditionType", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 2, shape: One(String), go: "v1.ConditionStatus", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "lastHeartbeatTime", number: 3, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "lastTransitionTime", number: 4, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "reason", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "message", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "type", number: 1, shape: One(String), go: "v1.NodeConditionType", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 2, shape: One(String), go: "v1.ConditionStatus", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "lastHeartbeatTime", number: 3, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "lastTransitionTime", number: 4, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "reason", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static NODECONFIGSOURCE: Message = Message { name: "k8s.io/api/core/v1.NodeConfigSource", atomic: false, fields: &[
-    Field { json: "configMap", number: 2, shape: One(Nested(&super::core_v1::CONFIGMAPNODECONFIGSOURCE)), go: "v1.ConfigMapNodeConfigSource", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "configMap", number: 2, shape: One(Nested(&super::core_v1::CONFIGMAPNODECONFIGSOURCE)), go: "v1.ConfigMapNodeConfigSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static NODECONFIGSTATUS: Message = Message { name: "k8s.io/api/core/v1.NodeConfigStatus", atomic: false, fields: &[
-    Field { json: "assigned", number: 1, shape: One(Nested(&super::core_v1::NODECONFIGSOURCE)), go: "v1.NodeConfigSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "active", number: 2, shape: One(Nested(&super::core_v1::NODECONFIGSOURCE)), go: "v1.NodeConfigSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "lastKnownGood", number: 3, shape: One(Nested(&super::core_v1::NODECONFIGSOURCE)), go: "v1.NodeConfigSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "error", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "assigned", number: 1, shape: One(Nested(&super::core_v1::NODECONFIGSOURCE)), go: "v1.NodeConfigSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "active", number: 2, shape: One(Nested(&super::core_v1::NODECONFIGSOURCE)), go: "v1.NodeConfigSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "lastKnownGood", number: 3, shape: One(Nested(&super::core_v1::NODECONFIGSOURCE)), go: "v1.NodeConfigSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "error", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static NODEDAEMONENDPOINTS: Message = Message { name: "k8s.io/api/core/v1.NodeDaemonEndpoints", atomic: false, fields: &[
-    Field { json: "kubeletEndpoint", number: 1, shape: One(Nested(&super::core_v1::DAEMONENDPOINT)), go: "v1.DaemonEndpoint", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kubeletEndpoint", number: 1, shape: One(Nested(&super::core_v1::DAEMONENDPOINT)), go: "v1.DaemonEndpoint", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static NODEFEATURES: Message = Message { name: "k8s.io/api/core/v1.NodeFeatures", atomic: false, fields: &[
-    Field { json: "supplementalGroupsPolicy", number: 1, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "supplementalGroupsPolicy", number: 1, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static NODELIST: Message = Message { name: "k8s.io/api/core/v1.NodeList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::NODE)), go: "[]v1.Node", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::NODE)), go: "[]v1.Node", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static NODEPODPREEMPTIONPOLICY: Message = Message { name: "k8s.io/api/core/v1.NodePodPreemptionPolicy", atomic: false, fields: &[
-    Field { json: "disableResizePreemption", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch { list: ListType::Set, ..Patch::NONE } },
+    Field { json: "disableResizePreemption", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { list: ListType::Set, listed: true, ..Patch::NONE } },
 ], wire: &[0] };
 
 pub(super) static NODEPROXYOPTIONS: Message = Message { name: "k8s.io/api/core/v1.NodeProxyOptions", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "path", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "path", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2] };
 
 pub(super) static NODERUNTIMEHANDLER: Message = Message { name: "k8s.io/api/core/v1.NodeRuntimeHandler", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "features", number: 2, shape: One(Nested(&super::core_v1::NODERUNTIMEHANDLERFEATURES)), go: "v1.NodeRuntimeHandlerFeatures", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "features", number: 2, shape: One(Nested(&super::core_v1::NODERUNTIMEHANDLERFEATURES)), go: "v1.NodeRuntimeHandlerFeatures", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static NODERUNTIMEHANDLERFEATURES: Message = Message { name: "k8s.io/api/core/v1.NodeRuntimeHandlerFeatures", atomic: false, fields: &[
-    Field { json: "recursiveReadOnlyMounts", number: 1, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "userNamespaces", number: 2, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "recursiveReadOnlyMounts", number: 1, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "userNamespaces", number: 2, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static NODESELECTOR: Message = Message { name: "k8s.io/api/core/v1.NodeSelector", atomic: true, fields: &[
-    Field { json: "nodeSelectorTerms", number: 1, shape: List(Nested(&super::core_v1::NODESELECTORTERM)), go: "[]v1.NodeSelectorTerm", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "nodeSelectorTerms", number: 1, shape: List(Nested(&super::core_v1::NODESELECTORTERM)), go: "[]v1.NodeSelectorTerm", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0] };
 
 pub(super) static NODESELECTORREQUIREMENT: Message = Message { name: "k8s.io/api/core/v1.NodeSelectorRequirement", atomic: false, fields: &[
-    Field { json: "key", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "operator", number: 2, shape: One(String), go: "v1.NodeSelectorOperator", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "values", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "key", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "operator", number: 2, shape: One(String), go: "v1.NodeSelectorOperator", optional: false, omit_empty: false, required: true, values: &["DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn"], patch: Patch::NONE },
+    Field { json: "values", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2] };
 
 pub(super) static NODESELECTORTERM: Message = Message { name: "k8s.io/api/core/v1.NodeSelectorTerm", atomic: true, fields: &[
-    Field { json: "matchExpressions", number: 1, shape: List(Nested(&super::core_v1::NODESELECTORREQUIREMENT)), go: "[]v1.NodeSelectorRequirement", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "matchFields", number: 2, shape: List(Nested(&super::core_v1::NODESELECTORREQUIREMENT)), go: "[]v1.NodeSelectorRequirement", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "matchExpressions", number: 1, shape: List(Nested(&super::core_v1::NODESELECTORREQUIREMENT)), go: "[]v1.NodeSelectorRequirement", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "matchFields", number: 2, shape: List(Nested(&super::core_v1::NODESELECTORREQUIREMENT)), go: "[]v1.NodeSelectorRequirement", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1] };
 
 pub(super) static NODESPEC: Message = Message { name: "k8s.io/api/core/v1.NodeSpec", atomic: false, fields: &[
-    Field { json: "podCIDR", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "podCIDRs", number: 7, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch { merge: true, list: ListType::Set, ..Patch::NONE } },
-    Field { json: "providerID", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "unschedulable", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "taints", number: 5, shape: List(Nested(&super::core_v1::TAINT)), go: "[]v1.Taint", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "configSource", number: 6, shape: One(Nested(&super::core_v1::NODECONFIGSOURCE)), go: "v1.NodeConfigSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "externalID", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "podPreemptionPolicy", number: 8, shape: One(Nested(&super::core_v1::NODEPODPREEMPTIONPOLICY)), go: "v1.NodePodPreemptionPolicy", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "podCIDR", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "podCIDRs", number: 7, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, list: ListType::Set, listed: true, ..Patch::NONE } },
+    Field { json: "providerID", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "unschedulable", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "taints", number: 5, shape: List(Nested(&super::core_v1::TAINT)), go: "[]v1.Taint", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "configSource", number: 6, shape: One(Nested(&super::core_v1::NODECONFIGSOURCE)), go: "v1.NodeConfigSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "externalID", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "podPreemptionPolicy", number: 8, shape: One(Nested(&super::core_v1::NODEPODPREEMPTIONPOLICY)), go: "v1.NodePodPreemptionPolicy", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 6, 2, 3, 4, 5, 1, 7] };
 
 pub(super) static NODESTATUS: Message = Message { name: "k8s.io/api/core/v1.NodeStatus", atomic: false, fields: &[
-    Field { json: "capacity", number: 1, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "allocatable", number: 2, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "phase", number: 3, shape: One(String), go: "v1.NodePhase", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "conditions", number: 4, shape: List(Nested(&super::core_v1::NODECONDITION)), go: "[]v1.NodeCondition", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "type", list: ListType::Map, list_keys: &["type"], ..Patch::NONE } },
-    Field { json: "addresses", number: 5, shape: List(Nested(&super::core_v1::NODEADDRESS)), go: "[]v1.NodeAddress", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "type", list: ListType::Map, list_keys: &["type"], ..Patch::NONE } },
-    Field { json: "daemonEndpoints", number: 6, shape: One(Nested(&super::core_v1::NODEDAEMONENDPOINTS)), go: "v1.NodeDaemonEndpoints", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "nodeInfo", number: 7, shape: One(Nested(&super::core_v1::NODESYSTEMINFO)), go: "v1.NodeSystemInfo", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "images", number: 8, shape: List(Nested(&super::core_v1::CONTAINERIMAGE)), go: "[]v1.ContainerImage", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "volumesInUse", number: 9, shape: List(String), go: "[]v1.UniqueVolumeName", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "volumesAttached", number: 10, shape: List(Nested(&super::core_v1::ATTACHEDVOLUME)), go: "[]v1.AttachedVolume", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "config", number: 11, shape: One(Nested(&super::core_v1::NODECONFIGSTATUS)), go: "v1.NodeConfigStatus", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "runtimeHandlers", number: 12, shape: List(Nested(&super::core_v1::NODERUNTIMEHANDLER)), go: "[]v1.NodeRuntimeHandler", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "features", number: 13, shape: One(Nested(&super::core_v1::NODEFEATURES)), go: "v1.NodeFeatures", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "declaredFeatures", number: 14, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "capacity", number: 1, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "allocatable", number: 2, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "phase", number: 3, shape: One(String), go: "v1.NodePhase", optional: false, omit_empty: true, required: false, values: &["Pending", "Running", "Terminated"], patch: Patch::NONE },
+    Field { json: "conditions", number: 4, shape: List(Nested(&super::core_v1::NODECONDITION)), go: "[]v1.NodeCondition", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "type", list: ListType::Map, listed: true, list_keys: &["type"], ..Patch::NONE } },
+    Field { json: "addresses", number: 5, shape: List(Nested(&super::core_v1::NODEADDRESS)), go: "[]v1.NodeAddress", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "type", list: ListType::Map, listed: true, list_keys: &["type"], ..Patch::NONE } },
+    Field { json: "daemonEndpoints", number: 6, shape: One(Nested(&super::core_v1::NODEDAEMONENDPOINTS)), go: "v1.NodeDaemonEndpoints", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "nodeInfo", number: 7, shape: One(Nested(&super::core_v1::NODESYSTEMINFO)), go: "v1.NodeSystemInfo", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "images", number: 8, shape: List(Nested(&super::core_v1::CONTAINERIMAGE)), go: "[]v1.ContainerImage", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "volumesInUse", number: 9, shape: List(String), go: "[]v1.UniqueVolumeName", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "volumesAttached", number: 10, shape: List(Nested(&super::core_v1::ATTACHEDVOLUME)), go: "[]v1.AttachedVolume", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "config", number: 11, shape: One(Nested(&super::core_v1::NODECONFIGSTATUS)), go: "v1.NodeConfigStatus", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "runtimeHandlers", number: 12, shape: List(Nested(&super::core_v1::NODERUNTIMEHANDLER)), go: "[]v1.NodeRuntimeHandler", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "features", number: 13, shape: One(Nested(&super::core_v1::NODEFEATURES)), go: "v1.NodeFeatures", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "declaredFeatures", number: 14, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13] };
 
 pub(super) static NODESWAPSTATUS: Message = Message { name: "k8s.io/api/core/v1.NodeSwapStatus", atomic: false, fields: &[
-    Field { json: "capacity", number: 1, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "capacity", number: 1, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static NODESYSTEMINFO: Message = Message { name: "k8s.io/api/core/v1.NodeSystemInfo", atomic: false, fields: &[
-    Field { json: "machineID", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "systemUUID", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "bootID", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "kernelVersion", number: 4, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "osImage", number: 5, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "containerRuntimeVersion", number: 6, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "kubeletVersion", number: 7, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "kubeProxyVersion", number: 8, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "operatingSystem", number: 9, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "architecture", number: 10, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "swap", number: 11, shape: One(Nested(&super::core_v1::NODESWAPSTATUS)), go: "v1.NodeSwapStatus", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "runningInUserNamespace", number: 12, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "machineID", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "systemUUID", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "bootID", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "kernelVersion", number: 4, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "osImage", number: 5, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "containerRuntimeVersion", number: 6, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "kubeletVersion", number: 7, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "kubeProxyVersion", number: 8, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "operatingSystem", number: 9, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "architecture", number: 10, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "swap", number: 11, shape: One(Nested(&super::core_v1::NODESWAPSTATUS)), go: "v1.NodeSwapStatus", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "runningInUserNamespace", number: 12, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11] };
 
 pub(super) static OBJECTFIELDSELECTOR: Message = Message { name: "k8s.io/api/core/v1.ObjectFieldSelector", atomic: true, fields: &[
-    Field { json: "apiVersion", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fieldPath", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "apiVersion", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fieldPath", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static OBJECTREFERENCE: Message = Message { name: "k8s.io/api/core/v1.ObjectReference", atomic: true, fields: &[
-    Field { json: "kind", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "namespace", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "name", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "uid", number: 4, shape: One(String), go: "types.UID", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resourceVersion", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fieldPath", number: 7, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "namespace", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "name", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "uid", number: 4, shape: One(String), go: "types.UID", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "resourceVersion", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fieldPath", number: 7, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6] };
 
 pub(super) static PERSISTENTVOLUME: Message = Message { name: "k8s.io/api/core/v1.PersistentVolume", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::PERSISTENTVOLUMESPEC)), go: "v1.PersistentVolumeSpec", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 3, shape: One(Nested(&super::core_v1::PERSISTENTVOLUMESTATUS)), go: "v1.PersistentVolumeStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::PERSISTENTVOLUMESPEC)), go: "v1.PersistentVolumeSpec", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 3, shape: One(Nested(&super::core_v1::PERSISTENTVOLUMESTATUS)), go: "v1.PersistentVolumeStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static PERSISTENTVOLUMECLAIM: Message = Message { name: "k8s.io/api/core/v1.PersistentVolumeClaim", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::PERSISTENTVOLUMECLAIMSPEC)), go: "v1.PersistentVolumeClaimSpec", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 3, shape: One(Nested(&super::core_v1::PERSISTENTVOLUMECLAIMSTATUS)), go: "v1.PersistentVolumeClaimStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::PERSISTENTVOLUMECLAIMSPEC)), go: "v1.PersistentVolumeClaimSpec", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 3, shape: One(Nested(&super::core_v1::PERSISTENTVOLUMECLAIMSTATUS)), go: "v1.PersistentVolumeClaimStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static PERSISTENTVOLUMECLAIMCONDITION: Message = Message { name: "k8s.io/api/core/v1.PersistentVolumeClaimCondition", atomic: false, fields: &[
-    Field { json: "type", number: 1, shape: One(String), go: "v1.PersistentVolumeClaimConditionType", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 2, shape: One(String), go: "v1.ConditionStatus", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "lastProbeTime", number: 3, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "lastTransitionTime", number: 4, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "reason", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "message", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "type", number: 1, shape: One(String), go: "v1.PersistentVolumeClaimConditionType", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 2, shape: One(String), go: "v1.ConditionStatus", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "lastProbeTime", number: 3, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "lastTransitionTime", number: 4, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "reason", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static PERSISTENTVOLUMECLAIMLIST: Message = Message { name: "k8s.io/api/core/v1.PersistentVolumeClaimList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::PERSISTENTVOLUMECLAIM)), go: "[]v1.PersistentVolumeClaim", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::PERSISTENTVOLUMECLAIM)), go: "[]v1.PersistentVolumeClaim", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static PERSISTENTVOLUMECLAIMSPEC: Message = Message { name: "k8s.io/api/core/v1.PersistentVolumeClaimSpec", atomic: false, fields: &[
-    Field { json: "accessModes", number: 1, shape: List(String), go: "[]v1.PersistentVolumeAccessMode", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "selector", number: 4, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "resources", number: 2, shape: One(Nested(&super::core_v1::VOLUMERESOURCEREQUIREMENTS)), go: "v1.VolumeResourceRequirements", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "volumeName", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "storageClassName", number: 5, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "volumeMode", number: 6, shape: One(String), go: "v1.PersistentVolumeMode", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "dataSource", number: 7, shape: One(Nested(&super::core_v1::TYPEDLOCALOBJECTREFERENCE)), go: "v1.TypedLocalObjectReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "dataSourceRef", number: 8, shape: One(Nested(&super::core_v1::TYPEDOBJECTREFERENCE)), go: "v1.TypedObjectReference", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "volumeAttributesClassName", number: 9, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "accessModes", number: 1, shape: List(String), go: "[]v1.PersistentVolumeAccessMode", optional: false, omit_empty: true, required: false, values: &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "selector", number: 4, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "resources", number: 2, shape: One(Nested(&super::core_v1::VOLUMERESOURCEREQUIREMENTS)), go: "v1.VolumeResourceRequirements", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "volumeName", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "storageClassName", number: 5, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "volumeMode", number: 6, shape: One(String), go: "v1.PersistentVolumeMode", optional: true, omit_empty: true, required: false, values: &["Block", "Filesystem"], patch: Patch::NONE },
+    Field { json: "dataSource", number: 7, shape: One(Nested(&super::core_v1::TYPEDLOCALOBJECTREFERENCE)), go: "v1.TypedLocalObjectReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "dataSourceRef", number: 8, shape: One(Nested(&super::core_v1::TYPEDOBJECTREFERENCE)), go: "v1.TypedObjectReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "volumeAttributesClassName", number: 9, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 2, 3, 1, 4, 5, 6, 7, 8] };
 
 pub(super) static PERSISTENTVOLUMECLAIMSTATUS: Message = Message { name: "k8s.io/api/core/v1.PersistentVolumeClaimStatus", atomic: false, fields: &[
-    Field { json: "phase", number: 1, shape: One(String), go: "v1.PersistentVolumeClaimPhase", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "accessModes", number: 2, shape: List(String), go: "[]v1.PersistentVolumeAccessMode", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "capacity", number: 3, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "conditions", number: 4, shape: List(Nested(&super::core_v1::PERSISTENTVOLUMECLAIMCONDITION)), go: "[]v1.PersistentVolumeClaimCondition", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "type", list: ListType::Map, list_keys: &["type"], ..Patch::NONE } },
-    Field { json: "allocatedResources", number: 5, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "allocatedResourceStatuses", number: 7, shape: Map(String), go: "map[v1.ResourceName]v1.ClaimResourceStatus", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "currentVolumeAttributesClassName", number: 8, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "modifyVolumeStatus", number: 9, shape: One(Nested(&super::core_v1::MODIFYVOLUMESTATUS)), go: "v1.ModifyVolumeStatus", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "healthStatus", number: 10, shape: One(Nested(&super::core_v1::VOLUMEHEALTHSTATUS)), go: "v1.VolumeHealthStatus", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "phase", number: 1, shape: One(String), go: "v1.PersistentVolumeClaimPhase", optional: false, omit_empty: true, required: false, values: &["Bound", "Lost", "Pending"], patch: Patch::NONE },
+    Field { json: "accessModes", number: 2, shape: List(String), go: "[]v1.PersistentVolumeAccessMode", optional: false, omit_empty: true, required: false, values: &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "capacity", number: 3, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "conditions", number: 4, shape: List(Nested(&super::core_v1::PERSISTENTVOLUMECLAIMCONDITION)), go: "[]v1.PersistentVolumeClaimCondition", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "type", list: ListType::Map, listed: true, list_keys: &["type"], ..Patch::NONE } },
+    Field { json: "allocatedResources", number: 5, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "allocatedResourceStatuses", number: 7, shape: Map(String), go: "map[v1.ResourceName]v1.ClaimResourceStatus", optional: false, omit_empty: true, required: false, values: &["ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending"], patch: Patch::NONE },
+    Field { json: "currentVolumeAttributesClassName", number: 8, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "modifyVolumeStatus", number: 9, shape: One(Nested(&super::core_v1::MODIFYVOLUMESTATUS)), go: "v1.ModifyVolumeStatus", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "healthStatus", number: 10, shape: One(Nested(&super::core_v1::VOLUMEHEALTHSTATUS)), go: "v1.VolumeHealthStatus", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7, 8] };
 
 pub(super) static PERSISTENTVOLUMECLAIMTEMPLATE: Message = Message { name: "k8s.io/api/core/v1.PersistentVolumeClaimTemplate", atomic: false, fields: &[
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::PERSISTENTVOLUMECLAIMSPEC)), go: "v1.PersistentVolumeClaimSpec", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::PERSISTENTVOLUMECLAIMSPEC)), go: "v1.PersistentVolumeClaimSpec", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static PERSISTENTVOLUMECLAIMVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.PersistentVolumeClaimVolumeSource", atomic: false, fields: &[
-    Field { json: "claimName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "readOnly", number: 2, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "claimName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 2, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static PERSISTENTVOLUMELIST: Message = Message { name: "k8s.io/api/core/v1.PersistentVolumeList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::PERSISTENTVOLUME)), go: "[]v1.PersistentVolume", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::PERSISTENTVOLUME)), go: "[]v1.PersistentVolume", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static PERSISTENTVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.PersistentVolumeSource", atomic: false, fields: &[
-    Field { json: "gcePersistentDisk", number: 1, shape: One(Nested(&super::core_v1::GCEPERSISTENTDISKVOLUMESOURCE)), go: "v1.GCEPersistentDiskVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "awsElasticBlockStore", number: 2, shape: One(Nested(&super::core_v1::AWSELASTICBLOCKSTOREVOLUMESOURCE)), go: "v1.AWSElasticBlockStoreVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "hostPath", number: 3, shape: One(Nested(&super::core_v1::HOSTPATHVOLUMESOURCE)), go: "v1.HostPathVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "glusterfs", number: 4, shape: One(Nested(&super::core_v1::GLUSTERFSPERSISTENTVOLUMESOURCE)), go: "v1.GlusterfsPersistentVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "nfs", number: 5, shape: One(Nested(&super::core_v1::NFSVOLUMESOURCE)), go: "v1.NFSVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "rbd", number: 6, shape: One(Nested(&super::core_v1::RBDPERSISTENTVOLUMESOURCE)), go: "v1.RBDPersistentVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "iscsi", number: 7, shape: One(Nested(&super::core_v1::ISCSIPERSISTENTVOLUMESOURCE)), go: "v1.ISCSIPersistentVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "cinder", number: 8, shape: One(Nested(&super::core_v1::CINDERPERSISTENTVOLUMESOURCE)), go: "v1.CinderPersistentVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "cephfs", number: 9, shape: One(Nested(&super::core_v1::CEPHFSPERSISTENTVOLUMESOURCE)), go: "v1.CephFSPersistentVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fc", number: 10, shape: One(Nested(&super::core_v1::FCVOLUMESOURCE)), go: "v1.FCVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "flocker", number: 11, shape: One(Nested(&super::core_v1::FLOCKERVOLUMESOURCE)), go: "v1.FlockerVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "flexVolume", number: 12, shape: One(Nested(&super::core_v1::FLEXPERSISTENTVOLUMESOURCE)), go: "v1.FlexPersistentVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "azureFile", number: 13, shape: One(Nested(&super::core_v1::AZUREFILEPERSISTENTVOLUMESOURCE)), go: "v1.AzureFilePersistentVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "vsphereVolume", number: 14, shape: One(Nested(&super::core_v1::VSPHEREVIRTUALDISKVOLUMESOURCE)), go: "v1.VsphereVirtualDiskVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "quobyte", number: 15, shape: One(Nested(&super::core_v1::QUOBYTEVOLUMESOURCE)), go: "v1.QuobyteVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "azureDisk", number: 16, shape: One(Nested(&super::core_v1::AZUREDISKVOLUMESOURCE)), go: "v1.AzureDiskVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "photonPersistentDisk", number: 17, shape: One(Nested(&super::core_v1::PHOTONPERSISTENTDISKVOLUMESOURCE)), go: "v1.PhotonPersistentDiskVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "portworxVolume", number: 18, shape: One(Nested(&super::core_v1::PORTWORXVOLUMESOURCE)), go: "v1.PortworxVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "scaleIO", number: 19, shape: One(Nested(&super::core_v1::SCALEIOPERSISTENTVOLUMESOURCE)), go: "v1.ScaleIOPersistentVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "local", number: 20, shape: One(Nested(&super::core_v1::LOCALVOLUMESOURCE)), go: "v1.LocalVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "storageos", number: 21, shape: One(Nested(&super::core_v1::STORAGEOSPERSISTENTVOLUMESOURCE)), go: "v1.StorageOSPersistentVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "csi", number: 22, shape: One(Nested(&super::core_v1::CSIPERSISTENTVOLUMESOURCE)), go: "v1.CSIPersistentVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "gcePersistentDisk", number: 1, shape: One(Nested(&super::core_v1::GCEPERSISTENTDISKVOLUMESOURCE)), go: "v1.GCEPersistentDiskVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "awsElasticBlockStore", number: 2, shape: One(Nested(&super::core_v1::AWSELASTICBLOCKSTOREVOLUMESOURCE)), go: "v1.AWSElasticBlockStoreVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "hostPath", number: 3, shape: One(Nested(&super::core_v1::HOSTPATHVOLUMESOURCE)), go: "v1.HostPathVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "glusterfs", number: 4, shape: One(Nested(&super::core_v1::GLUSTERFSPERSISTENTVOLUMESOURCE)), go: "v1.GlusterfsPersistentVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "nfs", number: 5, shape: One(Nested(&super::core_v1::NFSVOLUMESOURCE)), go: "v1.NFSVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "rbd", number: 6, shape: One(Nested(&super::core_v1::RBDPERSISTENTVOLUMESOURCE)), go: "v1.RBDPersistentVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "iscsi", number: 7, shape: One(Nested(&super::core_v1::ISCSIPERSISTENTVOLUMESOURCE)), go: "v1.ISCSIPersistentVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "cinder", number: 8, shape: One(Nested(&super::core_v1::CINDERPERSISTENTVOLUMESOURCE)), go: "v1.CinderPersistentVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "cephfs", number: 9, shape: One(Nested(&super::core_v1::CEPHFSPERSISTENTVOLUMESOURCE)), go: "v1.CephFSPersistentVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fc", number: 10, shape: One(Nested(&super::core_v1::FCVOLUMESOURCE)), go: "v1.FCVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "flocker", number: 11, shape: One(Nested(&super::core_v1::FLOCKERVOLUMESOURCE)), go: "v1.FlockerVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "flexVolume", number: 12, shape: One(Nested(&super::core_v1::FLEXPERSISTENTVOLUMESOURCE)), go: "v1.FlexPersistentVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "azureFile", number: 13, shape: One(Nested(&super::core_v1::AZUREFILEPERSISTENTVOLUMESOURCE)), go: "v1.AzureFilePersistentVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "vsphereVolume", number: 14, shape: One(Nested(&super::core_v1::VSPHEREVIRTUALDISKVOLUMESOURCE)), go: "v1.VsphereVirtualDiskVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "quobyte", number: 15, shape: One(Nested(&super::core_v1::QUOBYTEVOLUMESOURCE)), go: "v1.QuobyteVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "azureDisk", number: 16, shape: One(Nested(&super::core_v1::AZUREDISKVOLUMESOURCE)), go: "v1.AzureDiskVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "photonPersistentDisk", number: 17, shape: One(Nested(&super::core_v1::PHOTONPERSISTENTDISKVOLUMESOURCE)), go: "v1.PhotonPersistentDiskVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "portworxVolume", number: 18, shape: One(Nested(&super::core_v1::PORTWORXVOLUMESOURCE)), go: "v1.PortworxVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "scaleIO", number: 19, shape: One(Nested(&super::core_v1::SCALEIOPERSISTENTVOLUMESOURCE)), go: "v1.ScaleIOPersistentVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "local", number: 20, shape: One(Nested(&super::core_v1::LOCALVOLUMESOURCE)), go: "v1.LocalVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "storageos", number: 21, shape: One(Nested(&super::core_v1::STORAGEOSPERSISTENTVOLUMESOURCE)), go: "v1.StorageOSPersistentVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "csi", number: 22, shape: One(Nested(&super::core_v1::CSIPERSISTENTVOLUMESOURCE)), go: "v1.CSIPersistentVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21] };
 
 pub(super) static PERSISTENTVOLUMESPEC: Message = Message { name: "k8s.io/api/core/v1.PersistentVolumeSpec", atomic: false, fields: &[
-    Field { json: "capacity", number: 1, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "", number: 2, shape: One(Nested(&super::core_v1::PERSISTENTVOLUMESOURCE)), go: "v1.PersistentVolumeSource", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "accessModes", number: 3, shape: List(String), go: "[]v1.PersistentVolumeAccessMode", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "claimRef", number: 4, shape: One(Nested(&super::core_v1::OBJECTREFERENCE)), go: "v1.ObjectReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "persistentVolumeReclaimPolicy", number: 5, shape: One(String), go: "v1.PersistentVolumeReclaimPolicy", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "storageClassName", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "mountOptions", number: 7, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "volumeMode", number: 8, shape: One(String), go: "v1.PersistentVolumeMode", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "nodeAffinity", number: 9, shape: One(Nested(&super::core_v1::VOLUMENODEAFFINITY)), go: "v1.VolumeNodeAffinity", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "volumeAttributesClassName", number: 10, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "capacity", number: 1, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "", number: 2, shape: One(Nested(&super::core_v1::PERSISTENTVOLUMESOURCE)), go: "v1.PersistentVolumeSource", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "accessModes", number: 3, shape: List(String), go: "[]v1.PersistentVolumeAccessMode", optional: false, omit_empty: true, required: false, values: &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "claimRef", number: 4, shape: One(Nested(&super::core_v1::OBJECTREFERENCE)), go: "v1.ObjectReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "persistentVolumeReclaimPolicy", number: 5, shape: One(String), go: "v1.PersistentVolumeReclaimPolicy", optional: false, omit_empty: true, required: false, values: &["Delete", "Recycle", "Retain"], patch: Patch::NONE },
+    Field { json: "storageClassName", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "mountOptions", number: 7, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "volumeMode", number: 8, shape: One(String), go: "v1.PersistentVolumeMode", optional: true, omit_empty: true, required: false, values: &["Block", "Filesystem"], patch: Patch::NONE },
+    Field { json: "nodeAffinity", number: 9, shape: One(Nested(&super::core_v1::VOLUMENODEAFFINITY)), go: "v1.VolumeNodeAffinity", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "volumeAttributesClassName", number: 10, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9] };
 
 pub(super) static PERSISTENTVOLUMESTATUS: Message = Message { name: "k8s.io/api/core/v1.PersistentVolumeStatus", atomic: false, fields: &[
-    Field { json: "phase", number: 1, shape: One(String), go: "v1.PersistentVolumePhase", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "message", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "reason", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "lastPhaseTransitionTime", number: 4, shape: One(Time), go: "v1.Time", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "phase", number: 1, shape: One(String), go: "v1.PersistentVolumePhase", optional: false, omit_empty: true, required: false, values: &["Available", "Bound", "Failed", "Pending", "Released"], patch: Patch::NONE },
+    Field { json: "message", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "reason", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "lastPhaseTransitionTime", number: 4, shape: One(Time), go: "v1.Time", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static PHOTONPERSISTENTDISKVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.PhotonPersistentDiskVolumeSource", atomic: false, fields: &[
-    Field { json: "pdID", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "pdID", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static POD: Message = Message { name: "k8s.io/api/core/v1.Pod", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::PODSPEC)), go: "v1.PodSpec", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 3, shape: One(Nested(&super::core_v1::PODSTATUS)), go: "v1.PodStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::PODSPEC)), go: "v1.PodSpec", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 3, shape: One(Nested(&super::core_v1::PODSTATUS)), go: "v1.PodStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static PODAFFINITY: Message = Message { name: "k8s.io/api/core/v1.PodAffinity", atomic: false, fields: &[
-    Field { json: "requiredDuringSchedulingIgnoredDuringExecution", number: 1, shape: List(Nested(&super::core_v1::PODAFFINITYTERM)), go: "[]v1.PodAffinityTerm", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "preferredDuringSchedulingIgnoredDuringExecution", number: 2, shape: List(Nested(&super::core_v1::WEIGHTEDPODAFFINITYTERM)), go: "[]v1.WeightedPodAffinityTerm", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "requiredDuringSchedulingIgnoredDuringExecution", number: 1, shape: List(Nested(&super::core_v1::PODAFFINITYTERM)), go: "[]v1.PodAffinityTerm", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "preferredDuringSchedulingIgnoredDuringExecution", number: 2, shape: List(Nested(&super::core_v1::WEIGHTEDPODAFFINITYTERM)), go: "[]v1.WeightedPodAffinityTerm", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1] };
 
 pub(super) static PODAFFINITYTERM: Message = Message { name: "k8s.io/api/core/v1.PodAffinityTerm", atomic: false, fields: &[
-    Field { json: "labelSelector", number: 1, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "namespaces", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "topologyKey", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "namespaceSelector", number: 4, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "matchLabelKeys", number: 5, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "mismatchLabelKeys", number: 6, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "labelSelector", number: 1, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "namespaces", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "topologyKey", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "namespaceSelector", number: 4, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "matchLabelKeys", number: 5, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "mismatchLabelKeys", number: 6, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static PODANTIAFFINITY: Message = Message { name: "k8s.io/api/core/v1.PodAntiAffinity", atomic: false, fields: &[
-    Field { json: "requiredDuringSchedulingIgnoredDuringExecution", number: 1, shape: List(Nested(&super::core_v1::PODAFFINITYTERM)), go: "[]v1.PodAffinityTerm", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "preferredDuringSchedulingIgnoredDuringExecution", number: 2, shape: List(Nested(&super::core_v1::WEIGHTEDPODAFFINITYTERM)), go: "[]v1.WeightedPodAffinityTerm", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "requiredDuringSchedulingIgnoredDuringExecution", number: 1, shape: List(Nested(&super::core_v1::PODAFFINITYTERM)), go: "[]v1.PodAffinityTerm", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "preferredDuringSchedulingIgnoredDuringExecution", number: 2, shape: List(Nested(&super::core_v1::WEIGHTEDPODAFFINITYTERM)), go: "[]v1.WeightedPodAffinityTerm", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1] };
 
 pub(super) static PODATTACHOPTIONS: Message = Message { name: "k8s.io/api/core/v1.PodAttachOptions", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "stdin", number: 1, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "stdout", number: 2, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "stderr", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "tty", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "container", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "stdin", number: 1, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "stdout", number: 2, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "stderr", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "tty", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "container", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4, 5, 6] };
 
 pub(super) static PODCERTIFICATEPROJECTION: Message = Message { name: "k8s.io/api/core/v1.PodCertificateProjection", atomic: false, fields: &[
-    Field { json: "signerName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "keyType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "maxExpirationSeconds", number: 3, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "credentialBundlePath", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "keyPath", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "certificateChainPath", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "userAnnotations", number: 7, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "user", number: 8, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "signerName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "keyType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "maxExpirationSeconds", number: 3, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "credentialBundlePath", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "keyPath", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "certificateChainPath", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "userAnnotations", number: 7, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "user", number: 8, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7] };
 
 pub(super) static PODCONDITION: Message = Message { name: "k8s.io/api/core/v1.PodCondition", atomic: false, fields: &[
-    Field { json: "type", number: 1, shape: One(String), go: "v1.PodConditionType", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "observedGeneration", number: 7, shape: One(Int64), go: "int64", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "status", number: 2, shape: One(String), go: "v1.ConditionStatus", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "lastProbeTime", number: 3, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "lastTransitionTime", number: 4, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "reason", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "message", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "type", number: 1, shape: One(String), go: "v1.PodConditionType", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "observedGeneration", number: 7, shape: One(Int64), go: "int64", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 2, shape: One(String), go: "v1.ConditionStatus", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "lastProbeTime", number: 3, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "lastTransitionTime", number: 4, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "reason", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 2, 3, 4, 5, 6, 1] };
 
 pub(super) static PODDNSCONFIG: Message = Message { name: "k8s.io/api/core/v1.PodDNSConfig", atomic: false, fields: &[
-    Field { json: "nameservers", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "searches", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "options", number: 3, shape: List(Nested(&super::core_v1::PODDNSCONFIGOPTION)), go: "[]v1.PodDNSConfigOption", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "nameservers", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "searches", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "options", number: 3, shape: List(Nested(&super::core_v1::PODDNSCONFIGOPTION)), go: "[]v1.PodDNSConfigOption", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2] };
 
 pub(super) static PODDNSCONFIGOPTION: Message = Message { name: "k8s.io/api/core/v1.PodDNSConfigOption", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "value", number: 2, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "value", number: 2, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static PODEXECOPTIONS: Message = Message { name: "k8s.io/api/core/v1.PodExecOptions", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "stdin", number: 1, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "stdout", number: 2, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "stderr", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "tty", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "container", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "command", number: 6, shape: List(String), go: "[]string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "stdin", number: 1, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "stdout", number: 2, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "stderr", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "tty", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "container", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "command", number: 6, shape: List(String), go: "[]string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[2, 3, 4, 5, 6, 7] };
 
 pub(super) static PODEXTENDEDRESOURCECLAIMSTATUS: Message = Message { name: "k8s.io/api/core/v1.PodExtendedResourceClaimStatus", atomic: false, fields: &[
-    Field { json: "requestMappings", number: 1, shape: List(Nested(&super::core_v1::CONTAINEREXTENDEDRESOURCEREQUEST)), go: "[]v1.ContainerExtendedResourceRequest", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "resourceClaimName", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "requestMappings", number: 1, shape: List(Nested(&super::core_v1::CONTAINEREXTENDEDRESOURCEREQUEST)), go: "[]v1.ContainerExtendedResourceRequest", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "resourceClaimName", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static PODIP: Message = Message { name: "k8s.io/api/core/v1.PodIP", atomic: false, fields: &[
-    Field { json: "ip", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "ip", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static PODLIST: Message = Message { name: "k8s.io/api/core/v1.PodList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::POD)), go: "[]v1.Pod", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::POD)), go: "[]v1.Pod", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static PODLOGOPTIONS: Message = Message { name: "k8s.io/api/core/v1.PodLogOptions", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "container", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "follow", number: 2, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "previous", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "sinceSeconds", number: 4, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "sinceTime", number: 5, shape: One(Time), go: "v1.Time", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "timestamps", number: 6, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "tailLines", number: 7, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "limitBytes", number: 8, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "insecureSkipTLSVerifyBackend", number: 9, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "stream", number: 10, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "container", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "follow", number: 2, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "previous", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "sinceSeconds", number: 4, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "sinceTime", number: 5, shape: One(Time), go: "v1.Time", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "timestamps", number: 6, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "tailLines", number: 7, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "limitBytes", number: 8, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "insecureSkipTLSVerifyBackend", number: 9, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "stream", number: 10, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11] };
 
 pub(super) static PODOS: Message = Message { name: "k8s.io/api/core/v1.PodOS", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "v1.OSName", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "v1.OSName", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static PODPORTFORWARDOPTIONS: Message = Message { name: "k8s.io/api/core/v1.PodPortForwardOptions", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "ports", number: 1, shape: List(Int32), go: "[]int32", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "ports", number: 1, shape: List(Int32), go: "[]int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[2] };
 
 pub(super) static PODPROXYOPTIONS: Message = Message { name: "k8s.io/api/core/v1.PodProxyOptions", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "path", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "path", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2] };
 
 pub(super) static PODREADINESSGATE: Message = Message { name: "k8s.io/api/core/v1.PodReadinessGate", atomic: false, fields: &[
-    Field { json: "conditionType", number: 1, shape: One(String), go: "v1.PodConditionType", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "conditionType", number: 1, shape: One(String), go: "v1.PodConditionType", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static PODRESOURCECLAIM: Message = Message { name: "k8s.io/api/core/v1.PodResourceClaim", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "resourceClaimName", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resourceClaimTemplateName", number: 4, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "resourceClaimName", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "resourceClaimTemplateName", number: 4, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static PODRESOURCECLAIMSTATUS: Message = Message { name: "k8s.io/api/core/v1.PodResourceClaimStatus", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "resourceClaimName", number: 2, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "resourceClaimName", number: 2, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static PODSCHEDULINGGATE: Message = Message { name: "k8s.io/api/core/v1.PodSchedulingGate", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static PODSCHEDULINGGROUP: Message = Message { name: "k8s.io/api/core/v1.PodSchedulingGroup", atomic: false, fields: &[
-    Field { json: "podGroupName", number: 1, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "podGroupName", number: 1, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static PODSECURITYCONTEXT: Message = Message { name: "k8s.io/api/core/v1.PodSecurityContext", atomic: false, fields: &[
-    Field { json: "seLinuxOptions", number: 1, shape: One(Nested(&super::core_v1::SELINUXOPTIONS)), go: "v1.SELinuxOptions", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "windowsOptions", number: 8, shape: One(Nested(&super::core_v1::WINDOWSSECURITYCONTEXTOPTIONS)), go: "v1.WindowsSecurityContextOptions", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "runAsUser", number: 2, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "runAsGroup", number: 6, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "runAsNonRoot", number: 3, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "supplementalGroups", number: 4, shape: List(Int64), go: "[]int64", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "supplementalGroupsPolicy", number: 12, shape: One(String), go: "v1.SupplementalGroupsPolicy", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fsGroup", number: 5, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "sysctls", number: 7, shape: List(Nested(&super::core_v1::SYSCTL)), go: "[]v1.Sysctl", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fsGroupChangePolicy", number: 9, shape: One(String), go: "v1.PodFSGroupChangePolicy", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "seccompProfile", number: 10, shape: One(Nested(&super::core_v1::SECCOMPPROFILE)), go: "v1.SeccompProfile", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "appArmorProfile", number: 11, shape: One(Nested(&super::core_v1::APPARMORPROFILE)), go: "v1.AppArmorProfile", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "seLinuxChangePolicy", number: 13, shape: One(String), go: "v1.PodSELinuxChangePolicy", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "seLinuxOptions", number: 1, shape: One(Nested(&super::core_v1::SELINUXOPTIONS)), go: "v1.SELinuxOptions", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "windowsOptions", number: 8, shape: One(Nested(&super::core_v1::WINDOWSSECURITYCONTEXTOPTIONS)), go: "v1.WindowsSecurityContextOptions", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "runAsUser", number: 2, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "runAsGroup", number: 6, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "runAsNonRoot", number: 3, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "supplementalGroups", number: 4, shape: List(Int64), go: "[]int64", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "supplementalGroupsPolicy", number: 12, shape: One(String), go: "v1.SupplementalGroupsPolicy", optional: true, omit_empty: true, required: false, values: &["Merge", "Strict"], patch: Patch::NONE },
+    Field { json: "fsGroup", number: 5, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "sysctls", number: 7, shape: List(Nested(&super::core_v1::SYSCTL)), go: "[]v1.Sysctl", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "fsGroupChangePolicy", number: 9, shape: One(String), go: "v1.PodFSGroupChangePolicy", optional: true, omit_empty: true, required: false, values: &["Always", "OnRootMismatch"], patch: Patch::NONE },
+    Field { json: "seccompProfile", number: 10, shape: One(Nested(&super::core_v1::SECCOMPPROFILE)), go: "v1.SeccompProfile", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "appArmorProfile", number: 11, shape: One(Nested(&super::core_v1::APPARMORPROFILE)), go: "v1.AppArmorProfile", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "seLinuxChangePolicy", number: 13, shape: One(String), go: "v1.PodSELinuxChangePolicy", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 2, 4, 5, 7, 3, 8, 1, 9, 10, 11, 6, 12] };
 
 pub(super) static PODSPEC: Message = Message { name: "k8s.io/api/core/v1.PodSpec", atomic: false, fields: &[
-    Field { json: "volumes", number: 1, shape: List(Nested(&super::core_v1::VOLUME)), go: "[]v1.Volume", optional: false, omit_empty: true, patch: Patch { merge: true, retain_keys: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
-    Field { json: "initContainers", number: 20, shape: List(Nested(&super::core_v1::CONTAINER)), go: "[]v1.Container", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
-    Field { json: "containers", number: 2, shape: List(Nested(&super::core_v1::CONTAINER)), go: "[]v1.Container", optional: false, omit_empty: false, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
-    Field { json: "ephemeralContainers", number: 34, shape: List(Nested(&super::core_v1::EPHEMERALCONTAINER)), go: "[]v1.EphemeralContainer", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
-    Field { json: "restartPolicy", number: 3, shape: One(String), go: "v1.RestartPolicy", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "terminationGracePeriodSeconds", number: 4, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "activeDeadlineSeconds", number: 5, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "dnsPolicy", number: 6, shape: One(String), go: "v1.DNSPolicy", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "nodeSelector", number: 7, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "serviceAccountName", number: 8, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "serviceAccount", number: 9, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "automountServiceAccountToken", number: 21, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "nodeName", number: 10, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "hostNetwork", number: 11, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "hostPID", number: 12, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "hostIPC", number: 13, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "shareProcessNamespace", number: 27, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "securityContext", number: 14, shape: One(Nested(&super::core_v1::PODSECURITYCONTEXT)), go: "v1.PodSecurityContext", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "imagePullSecrets", number: 15, shape: List(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "[]v1.LocalObjectReference", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
-    Field { json: "hostname", number: 16, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "subdomain", number: 17, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "affinity", number: 18, shape: One(Nested(&super::core_v1::AFFINITY)), go: "v1.Affinity", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "schedulerName", number: 19, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "tolerations", number: 22, shape: List(Nested(&super::core_v1::TOLERATION)), go: "[]v1.Toleration", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "hostAliases", number: 23, shape: List(Nested(&super::core_v1::HOSTALIAS)), go: "[]v1.HostAlias", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "ip", list: ListType::Map, list_keys: &["ip"], ..Patch::NONE } },
-    Field { json: "priorityClassName", number: 24, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "priority", number: 25, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "dnsConfig", number: 26, shape: One(Nested(&super::core_v1::PODDNSCONFIG)), go: "v1.PodDNSConfig", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "readinessGates", number: 28, shape: List(Nested(&super::core_v1::PODREADINESSGATE)), go: "[]v1.PodReadinessGate", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "runtimeClassName", number: 29, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "enableServiceLinks", number: 30, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "preemptionPolicy", number: 31, shape: One(String), go: "v1.PreemptionPolicy", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "overhead", number: 32, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "topologySpreadConstraints", number: 33, shape: List(Nested(&super::core_v1::TOPOLOGYSPREADCONSTRAINT)), go: "[]v1.TopologySpreadConstraint", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "topologyKey", list: ListType::Map, list_keys: &["topologyKey", "whenUnsatisfiable"], ..Patch::NONE } },
-    Field { json: "setHostnameAsFQDN", number: 35, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "os", number: 36, shape: One(Nested(&super::core_v1::PODOS)), go: "v1.PodOS", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "hostUsers", number: 37, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "schedulingGates", number: 38, shape: List(Nested(&super::core_v1::PODSCHEDULINGGATE)), go: "[]v1.PodSchedulingGate", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
-    Field { json: "resourceClaims", number: 39, shape: List(Nested(&super::core_v1::PODRESOURCECLAIM)), go: "[]v1.PodResourceClaim", optional: false, omit_empty: true, patch: Patch { merge: true, retain_keys: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
-    Field { json: "resources", number: 40, shape: One(Nested(&super::core_v1::RESOURCEREQUIREMENTS)), go: "v1.ResourceRequirements", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "hostnameOverride", number: 41, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "schedulingGroup", number: 43, shape: One(Nested(&super::core_v1::PODSCHEDULINGGROUP)), go: "v1.PodSchedulingGroup", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "evictionResponders", number: 44, shape: List(Nested(&super::core_v1::EVICTIONRESPONDER)), go: "[]v1.EvictionResponder", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "volumes", number: 1, shape: List(Nested(&super::core_v1::VOLUME)), go: "[]v1.Volume", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, retain_keys: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "initContainers", number: 20, shape: List(Nested(&super::core_v1::CONTAINER)), go: "[]v1.Container", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "containers", number: 2, shape: List(Nested(&super::core_v1::CONTAINER)), go: "[]v1.Container", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "ephemeralContainers", number: 34, shape: List(Nested(&super::core_v1::EPHEMERALCONTAINER)), go: "[]v1.EphemeralContainer", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "restartPolicy", number: 3, shape: One(String), go: "v1.RestartPolicy", optional: false, omit_empty: true, required: false, values: &["Always", "Never", "OnFailure"], patch: Patch::NONE },
+    Field { json: "terminationGracePeriodSeconds", number: 4, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "activeDeadlineSeconds", number: 5, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "dnsPolicy", number: 6, shape: One(String), go: "v1.DNSPolicy", optional: false, omit_empty: true, required: false, values: &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"], patch: Patch::NONE },
+    Field { json: "nodeSelector", number: 7, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "serviceAccountName", number: 8, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "serviceAccount", number: 9, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "automountServiceAccountToken", number: 21, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "nodeName", number: 10, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "hostNetwork", number: 11, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "hostPID", number: 12, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "hostIPC", number: 13, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "shareProcessNamespace", number: 27, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "securityContext", number: 14, shape: One(Nested(&super::core_v1::PODSECURITYCONTEXT)), go: "v1.PodSecurityContext", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "imagePullSecrets", number: 15, shape: List(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "[]v1.LocalObjectReference", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "hostname", number: 16, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "subdomain", number: 17, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "affinity", number: 18, shape: One(Nested(&super::core_v1::AFFINITY)), go: "v1.Affinity", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "schedulerName", number: 19, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "tolerations", number: 22, shape: List(Nested(&super::core_v1::TOLERATION)), go: "[]v1.Toleration", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "hostAliases", number: 23, shape: List(Nested(&super::core_v1::HOSTALIAS)), go: "[]v1.HostAlias", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "ip", list: ListType::Map, listed: true, list_keys: &["ip"], ..Patch::NONE } },
+    Field { json: "priorityClassName", number: 24, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "priority", number: 25, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "dnsConfig", number: 26, shape: One(Nested(&super::core_v1::PODDNSCONFIG)), go: "v1.PodDNSConfig", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "readinessGates", number: 28, shape: List(Nested(&super::core_v1::PODREADINESSGATE)), go: "[]v1.PodReadinessGate", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "runtimeClassName", number: 29, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "enableServiceLinks", number: 30, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "preemptionPolicy", number: 31, shape: One(String), go: "v1.PreemptionPolicy", optional: true, omit_empty: true, required: false, values: &["Never", "PreemptLowerPriority"], patch: Patch::NONE },
+    Field { json: "overhead", number: 32, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "topologySpreadConstraints", number: 33, shape: List(Nested(&super::core_v1::TOPOLOGYSPREADCONSTRAINT)), go: "[]v1.TopologySpreadConstraint", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "topologyKey", list: ListType::Map, listed: true, list_keys: &["topologyKey", "whenUnsatisfiable"], ..Patch::NONE } },
+    Field { json: "setHostnameAsFQDN", number: 35, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "os", number: 36, shape: One(Nested(&super::core_v1::PODOS)), go: "v1.PodOS", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "hostUsers", number: 37, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "schedulingGates", number: 38, shape: List(Nested(&super::core_v1::PODSCHEDULINGGATE)), go: "[]v1.PodSchedulingGate", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "resourceClaims", number: 39, shape: List(Nested(&super::core_v1::PODRESOURCECLAIM)), go: "[]v1.PodResourceClaim", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, retain_keys: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "resources", number: 40, shape: One(Nested(&super::core_v1::RESOURCEREQUIREMENTS)), go: "v1.ResourceRequirements", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "hostnameOverride", number: 41, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "schedulingGroup", number: 43, shape: One(Nested(&super::core_v1::PODSCHEDULINGGROUP)), go: "v1.PodSchedulingGroup", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "evictionResponders", number: 44, shape: List(Nested(&super::core_v1::EVICTIONRESPONDER)), go: "[]v1.EvictionResponder", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
 ], wire: &[0, 2, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 17, 18, 19, 20, 21, 22, 1, 11, 23, 24, 25, 26, 27, 16, 28, 29, 30, 31, 32, 33, 3, 34, 35, 36, 37, 38, 39, 40, 41, 42] };
 
 pub(super) static PODSTATUS: Message = Message { name: "k8s.io/api/core/v1.PodStatus", atomic: false, fields: &[
-    Field { json: "observedGeneration", number: 17, shape: One(Int64), go: "int64", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "phase", number: 1, shape: One(String), go: "v1.PodPhase", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "conditions", number: 2, shape: List(Nested(&super::core_v1::PODCONDITION)), go: "[]v1.PodCondition", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "type", list: ListType::Map, list_keys: &["type"], ..Patch::NONE } },
-    Field { json: "message", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "reason", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "nominatedNodeName", number: 11, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "hostIP", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "hostIPs", number: 16, shape: List(Nested(&super::core_v1::HOSTIP)), go: "[]v1.HostIP", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "ip", ..Patch::NONE } },
-    Field { json: "podIP", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "podIPs", number: 12, shape: List(Nested(&super::core_v1::PODIP)), go: "[]v1.PodIP", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "ip", list: ListType::Map, list_keys: &["ip"], ..Patch::NONE } },
-    Field { json: "startTime", number: 7, shape: One(Time), go: "v1.Time", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "initContainerStatuses", number: 10, shape: List(Nested(&super::core_v1::CONTAINERSTATUS)), go: "[]v1.ContainerStatus", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "containerStatuses", number: 8, shape: List(Nested(&super::core_v1::CONTAINERSTATUS)), go: "[]v1.ContainerStatus", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "qosClass", number: 9, shape: One(String), go: "v1.PodQOSClass", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "ephemeralContainerStatuses", number: 13, shape: List(Nested(&super::core_v1::CONTAINERSTATUS)), go: "[]v1.ContainerStatus", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resize", number: 14, shape: One(String), go: "v1.PodResizeStatus", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resourceClaimStatuses", number: 15, shape: List(Nested(&super::core_v1::PODRESOURCECLAIMSTATUS)), go: "[]v1.PodResourceClaimStatus", optional: false, omit_empty: true, patch: Patch { merge: true, retain_keys: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
-    Field { json: "extendedResourceClaimStatus", number: 18, shape: One(Nested(&super::core_v1::PODEXTENDEDRESOURCECLAIMSTATUS)), go: "v1.PodExtendedResourceClaimStatus", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "allocatedResources", number: 19, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resources", number: 20, shape: One(Nested(&super::core_v1::RESOURCEREQUIREMENTS)), go: "v1.ResourceRequirements", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "nodeAllocatableResourceClaimStatuses", number: 21, shape: List(Nested(&super::core_v1::NODEALLOCATABLERESOURCECLAIMSTATUS)), go: "[]v1.NodeAllocatableResourceClaimStatus", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "resourceClaimName", list: ListType::Map, list_keys: &["resourceClaimName"], ..Patch::NONE } },
-    Field { json: "volumeHealth", number: 22, shape: List(Nested(&super::core_v1::PODVOLUMEHEALTH)), go: "[]v1.PodVolumeHealth", optional: false, omit_empty: true, patch: Patch { list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "observedGeneration", number: 17, shape: One(Int64), go: "int64", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "phase", number: 1, shape: One(String), go: "v1.PodPhase", optional: false, omit_empty: true, required: false, values: &["Failed", "Pending", "Running", "Succeeded", "Unknown"], patch: Patch::NONE },
+    Field { json: "conditions", number: 2, shape: List(Nested(&super::core_v1::PODCONDITION)), go: "[]v1.PodCondition", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "type", list: ListType::Map, listed: true, list_keys: &["type"], ..Patch::NONE } },
+    Field { json: "message", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "reason", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "nominatedNodeName", number: 11, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "hostIP", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "hostIPs", number: 16, shape: List(Nested(&super::core_v1::HOSTIP)), go: "[]v1.HostIP", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "ip", listed: true, ..Patch::NONE } },
+    Field { json: "podIP", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "podIPs", number: 12, shape: List(Nested(&super::core_v1::PODIP)), go: "[]v1.PodIP", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "ip", list: ListType::Map, listed: true, list_keys: &["ip"], ..Patch::NONE } },
+    Field { json: "startTime", number: 7, shape: One(Time), go: "v1.Time", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "initContainerStatuses", number: 10, shape: List(Nested(&super::core_v1::CONTAINERSTATUS)), go: "[]v1.ContainerStatus", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "containerStatuses", number: 8, shape: List(Nested(&super::core_v1::CONTAINERSTATUS)), go: "[]v1.ContainerStatus", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "qosClass", number: 9, shape: One(String), go: "v1.PodQOSClass", optional: false, omit_empty: true, required: false, values: &["BestEffort", "Burstable", "Guaranteed"], patch: Patch::NONE },
+    Field { json: "ephemeralContainerStatuses", number: 13, shape: List(Nested(&super::core_v1::CONTAINERSTATUS)), go: "[]v1.ContainerStatus", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "resize", number: 14, shape: One(String), go: "v1.PodResizeStatus", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "resourceClaimStatuses", number: 15, shape: List(Nested(&super::core_v1::PODRESOURCECLAIMSTATUS)), go: "[]v1.PodResourceClaimStatus", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, retain_keys: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "extendedResourceClaimStatus", number: 18, shape: One(Nested(&super::core_v1::PODEXTENDEDRESOURCECLAIMSTATUS)), go: "v1.PodExtendedResourceClaimStatus", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "allocatedResources", number: 19, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "resources", number: 20, shape: One(Nested(&super::core_v1::RESOURCEREQUIREMENTS)), go: "v1.ResourceRequirements", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "nodeAllocatableResourceClaimStatuses", number: 21, shape: List(Nested(&super::core_v1::NODEALLOCATABLERESOURCECLAIMSTATUS)), go: "[]v1.NodeAllocatableResourceClaimStatus", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "resourceClaimName", list: ListType::Map, listed: true, list_keys: &["resourceClaimName"], ..Patch::NONE } },
+    Field { json: "volumeHealth", number: 22, shape: List(Nested(&super::core_v1::PODVOLUMEHEALTH)), go: "[]v1.PodVolumeHealth", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
 ], wire: &[1, 2, 3, 4, 6, 8, 10, 12, 13, 11, 5, 9, 14, 15, 16, 7, 0, 17, 18, 19, 20, 21] };
 
 pub(super) static PODTEMPLATE: Message = Message { name: "k8s.io/api/core/v1.PodTemplate", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "template", number: 2, shape: One(Nested(&super::core_v1::PODTEMPLATESPEC)), go: "v1.PodTemplateSpec", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "template", number: 2, shape: One(Nested(&super::core_v1::PODTEMPLATESPEC)), go: "v1.PodTemplateSpec", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static PODTEMPLATELIST: Message = Message { name: "k8s.io/api/core/v1.PodTemplateList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::PODTEMPLATE)), go: "[]v1.PodTemplate", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::PODTEMPLATE)), go: "[]v1.PodTemplate", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static PODTEMPLATESPEC: Message = Message { name: "k8s.io/api/core/v1.PodTemplateSpec", atomic: false, fields: &[
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::PODSPEC)), go: "v1.PodSpec", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::PODSPEC)), go: "v1.PodSpec", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static PODVOLUMEHEALTH: Message = Message { name: "k8s.io/api/core/v1.PodVolumeHealth", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "healthConditions", number: 2, shape: List(Nested(&super::core_v1::VOLUMEHEALTHCONDITION)), go: "[]v1.VolumeHealthCondition", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "status", list: ListType::Map, list_keys: &["status", "reason"], ..Patch::NONE } },
-    Field { json: "lastTransitionTime", number: 3, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "healthConditions", number: 2, shape: List(Nested(&super::core_v1::VOLUMEHEALTHCONDITION)), go: "[]v1.VolumeHealthCondition", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "status", list: ListType::Map, listed: true, list_keys: &["status", "reason"], ..Patch::NONE } },
+    Field { json: "lastTransitionTime", number: 3, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static PORTSTATUS: Message = Message { name: "k8s.io/api/core/v1.PortStatus", atomic: false, fields: &[
-    Field { json: "port", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "protocol", number: 2, shape: One(String), go: "v1.Protocol", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "error", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "port", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "protocol", number: 2, shape: One(String), go: "v1.Protocol", optional: false, omit_empty: false, required: true, values: &["SCTP", "TCP", "UDP"], patch: Patch::NONE },
+    Field { json: "error", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static PORTWORXVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.PortworxVolumeSource", atomic: false, fields: &[
-    Field { json: "volumeID", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "volumeID", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static PREFERREDSCHEDULINGTERM: Message = Message { name: "k8s.io/api/core/v1.PreferredSchedulingTerm", atomic: false, fields: &[
-    Field { json: "weight", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "preference", number: 2, shape: One(Nested(&super::core_v1::NODESELECTORTERM)), go: "v1.NodeSelectorTerm", optional: false, omit_empty: false, patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "weight", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "preference", number: 2, shape: One(Nested(&super::core_v1::NODESELECTORTERM)), go: "v1.NodeSelectorTerm", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
 ], wire: &[0, 1] };
 
 pub(super) static PROBE: Message = Message { name: "k8s.io/api/core/v1.Probe", atomic: false, fields: &[
-    Field { json: "", number: 1, shape: One(Nested(&super::core_v1::PROBEHANDLER)), go: "v1.ProbeHandler", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "initialDelaySeconds", number: 2, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "timeoutSeconds", number: 3, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "periodSeconds", number: 4, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "successThreshold", number: 5, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "failureThreshold", number: 6, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "terminationGracePeriodSeconds", number: 7, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "", number: 1, shape: One(Nested(&super::core_v1::PROBEHANDLER)), go: "v1.ProbeHandler", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "initialDelaySeconds", number: 2, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "timeoutSeconds", number: 3, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "periodSeconds", number: 4, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "successThreshold", number: 5, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "failureThreshold", number: 6, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "terminationGracePeriodSeconds", number: 7, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6] };
 
 pub(super) static PROBEHANDLER: Message = Message { name: "k8s.io/api/core/v1.ProbeHandler", atomic: false, fields: &[
-    Field { json: "exec", number: 1, shape: One(Nested(&super::core_v1::EXECACTION)), go: "v1.ExecAction", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "httpGet", number: 2, shape: One(Nested(&super::core_v1::HTTPGETACTION)), go: "v1.HTTPGetAction", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "tcpSocket", number: 3, shape: One(Nested(&super::core_v1::TCPSOCKETACTION)), go: "v1.TCPSocketAction", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "grpc", number: 4, shape: One(Nested(&super::core_v1::GRPCACTION)), go: "v1.GRPCAction", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "exec", number: 1, shape: One(Nested(&super::core_v1::EXECACTION)), go: "v1.ExecAction", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "httpGet", number: 2, shape: One(Nested(&super::core_v1::HTTPGETACTION)), go: "v1.HTTPGetAction", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "tcpSocket", number: 3, shape: One(Nested(&super::core_v1::TCPSOCKETACTION)), go: "v1.TCPSocketAction", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "grpc", number: 4, shape: One(Nested(&super::core_v1::GRPCACTION)), go: "v1.GRPCAction", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static PROJECTEDVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.ProjectedVolumeSource", atomic: false, fields: &[
-    Field { json: "sources", number: 1, shape: List(Nested(&super::core_v1::VOLUMEPROJECTION)), go: "[]v1.VolumeProjection", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "defaultMode", number: 2, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "defaultUser", number: 3, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "sources", number: 1, shape: List(Nested(&super::core_v1::VOLUMEPROJECTION)), go: "[]v1.VolumeProjection", optional: false, omit_empty: false, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "defaultMode", number: 2, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "defaultUser", number: 3, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static QUOBYTEVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.QuobyteVolumeSource", atomic: false, fields: &[
-    Field { json: "registry", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "volume", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "user", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "group", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "tenant", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "registry", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "volume", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "user", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "group", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "tenant", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static RBDPERSISTENTVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.RBDPersistentVolumeSource", atomic: false, fields: &[
-    Field { json: "monitors", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "image", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "fsType", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "pool", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "user", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "keyring", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "secretRef", number: 7, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "readOnly", number: 8, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "monitors", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "image", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "fsType", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "pool", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { default: "\"rbd\"", ..Patch::NONE } },
+    Field { json: "user", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { default: "\"admin\"", ..Patch::NONE } },
+    Field { json: "keyring", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { default: "\"/etc/ceph/keyring\"", ..Patch::NONE } },
+    Field { json: "secretRef", number: 7, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "readOnly", number: 8, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7] };
 
 pub(super) static RBDVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.RBDVolumeSource", atomic: false, fields: &[
-    Field { json: "monitors", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "image", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "fsType", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "pool", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "user", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "keyring", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "secretRef", number: 7, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "readOnly", number: 8, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "monitors", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "image", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "fsType", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "pool", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { default: "\"rbd\"", ..Patch::NONE } },
+    Field { json: "user", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { default: "\"admin\"", ..Patch::NONE } },
+    Field { json: "keyring", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { default: "\"/etc/ceph/keyring\"", ..Patch::NONE } },
+    Field { json: "secretRef", number: 7, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "readOnly", number: 8, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7] };
 
 pub(super) static RANGEALLOCATION: Message = Message { name: "k8s.io/api/core/v1.RangeAllocation", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "range", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "data", number: 3, shape: One(Bytes), go: "[]uint8", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "range", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "data", number: 3, shape: One(Bytes), go: "[]uint8", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static REPLICATIONCONTROLLER: Message = Message { name: "k8s.io/api/core/v1.ReplicationController", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::REPLICATIONCONTROLLERSPEC)), go: "v1.ReplicationControllerSpec", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 3, shape: One(Nested(&super::core_v1::REPLICATIONCONTROLLERSTATUS)), go: "v1.ReplicationControllerStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::REPLICATIONCONTROLLERSPEC)), go: "v1.ReplicationControllerSpec", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 3, shape: One(Nested(&super::core_v1::REPLICATIONCONTROLLERSTATUS)), go: "v1.ReplicationControllerStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static REPLICATIONCONTROLLERCONDITION: Message = Message { name: "k8s.io/api/core/v1.ReplicationControllerCondition", atomic: false, fields: &[
-    Field { json: "type", number: 1, shape: One(String), go: "v1.ReplicationControllerConditionType", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 2, shape: One(String), go: "v1.ConditionStatus", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "lastTransitionTime", number: 3, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "reason", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "message", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "type", number: 1, shape: One(String), go: "v1.ReplicationControllerConditionType", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 2, shape: One(String), go: "v1.ConditionStatus", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "lastTransitionTime", number: 3, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "reason", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4] };
 
 pub(super) static REPLICATIONCONTROLLERLIST: Message = Message { name: "k8s.io/api/core/v1.ReplicationControllerList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::REPLICATIONCONTROLLER)), go: "[]v1.ReplicationController", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::REPLICATIONCONTROLLER)), go: "[]v1.ReplicationController", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static REPLICATIONCONTROLLERSPEC: Message = Message { name: "k8s.io/api/core/v1.ReplicationControllerSpec", atomic: false, fields: &[
-    Field { json: "replicas", number: 1, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "minReadySeconds", number: 4, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "selector", number: 2, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "template", number: 3, shape: One(Nested(&super::core_v1::PODTEMPLATESPEC)), go: "v1.PodTemplateSpec", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "replicas", number: 1, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { default: "1", ..Patch::NONE } },
+    Field { json: "minReadySeconds", number: 4, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { default: "0", ..Patch::NONE } },
+    Field { json: "selector", number: 2, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "template", number: 3, shape: One(Nested(&super::core_v1::PODTEMPLATESPEC)), go: "v1.PodTemplateSpec", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 2, 3, 1] };
 
 pub(super) static REPLICATIONCONTROLLERSTATUS: Message = Message { name: "k8s.io/api/core/v1.ReplicationControllerStatus", atomic: false, fields: &[
-    Field { json: "replicas", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "fullyLabeledReplicas", number: 2, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "readyReplicas", number: 4, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "availableReplicas", number: 5, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "observedGeneration", number: 3, shape: One(Int64), go: "int64", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "conditions", number: 6, shape: List(Nested(&super::core_v1::REPLICATIONCONTROLLERCONDITION)), go: "[]v1.ReplicationControllerCondition", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "type", list: ListType::Map, list_keys: &["type"], ..Patch::NONE } },
+    Field { json: "replicas", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "fullyLabeledReplicas", number: 2, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "readyReplicas", number: 4, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "availableReplicas", number: 5, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "observedGeneration", number: 3, shape: One(Int64), go: "int64", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "conditions", number: 6, shape: List(Nested(&super::core_v1::REPLICATIONCONTROLLERCONDITION)), go: "[]v1.ReplicationControllerCondition", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "type", list: ListType::Map, listed: true, list_keys: &["type"], ..Patch::NONE } },
 ], wire: &[0, 1, 4, 2, 3, 5] };
 
 pub(super) static RESOURCECLAIM: Message = Message { name: "k8s.io/api/core/v1.ResourceClaim", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "request", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "request", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static RESOURCEFIELDSELECTOR: Message = Message { name: "k8s.io/api/core/v1.ResourceFieldSelector", atomic: true, fields: &[
-    Field { json: "containerName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resource", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "divisor", number: 3, shape: One(Quantity), go: "resource.Quantity", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "containerName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "resource", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "divisor", number: 3, shape: One(Quantity), go: "resource.Quantity", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static RESOURCEHEALTH: Message = Message { name: "k8s.io/api/core/v1.ResourceHealth", atomic: false, fields: &[
-    Field { json: "resourceID", number: 1, shape: One(String), go: "v1.ResourceID", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "health", number: 2, shape: One(String), go: "v1.ResourceHealthStatus", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "message", number: 6, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "resourceID", number: 1, shape: One(String), go: "v1.ResourceID", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "health", number: 2, shape: One(String), go: "v1.ResourceHealthStatus", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 6, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static RESOURCEQUOTA: Message = Message { name: "k8s.io/api/core/v1.ResourceQuota", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::RESOURCEQUOTASPEC)), go: "v1.ResourceQuotaSpec", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 3, shape: One(Nested(&super::core_v1::RESOURCEQUOTASTATUS)), go: "v1.ResourceQuotaStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::RESOURCEQUOTASPEC)), go: "v1.ResourceQuotaSpec", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 3, shape: One(Nested(&super::core_v1::RESOURCEQUOTASTATUS)), go: "v1.ResourceQuotaStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static RESOURCEQUOTALIST: Message = Message { name: "k8s.io/api/core/v1.ResourceQuotaList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::RESOURCEQUOTA)), go: "[]v1.ResourceQuota", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::RESOURCEQUOTA)), go: "[]v1.ResourceQuota", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static RESOURCEQUOTASPEC: Message = Message { name: "k8s.io/api/core/v1.ResourceQuotaSpec", atomic: false, fields: &[
-    Field { json: "hard", number: 1, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "scopes", number: 2, shape: List(String), go: "[]v1.ResourceQuotaScope", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "scopeSelector", number: 3, shape: One(Nested(&super::core_v1::SCOPESELECTOR)), go: "v1.ScopeSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "hard", number: 1, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "scopes", number: 2, shape: List(String), go: "[]v1.ResourceQuotaScope", optional: false, omit_empty: true, required: false, values: &["BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "PriorityClass", "Terminating", "VolumeAttributesClass"], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "scopeSelector", number: 3, shape: One(Nested(&super::core_v1::SCOPESELECTOR)), go: "v1.ScopeSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2] };
 
 pub(super) static RESOURCEQUOTASTATUS: Message = Message { name: "k8s.io/api/core/v1.ResourceQuotaStatus", atomic: false, fields: &[
-    Field { json: "hard", number: 1, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "used", number: 2, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "hard", number: 1, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "used", number: 2, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static RESOURCEREQUIREMENTS: Message = Message { name: "k8s.io/api/core/v1.ResourceRequirements", atomic: false, fields: &[
-    Field { json: "limits", number: 1, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "requests", number: 2, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "claims", number: 3, shape: List(Nested(&super::core_v1::RESOURCECLAIM)), go: "[]v1.ResourceClaim", optional: false, omit_empty: true, patch: Patch { list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "limits", number: 1, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "requests", number: 2, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "claims", number: 3, shape: List(Nested(&super::core_v1::RESOURCECLAIM)), go: "[]v1.ResourceClaim", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
 ], wire: &[0, 1, 2] };
 
 pub(super) static RESOURCESTATUS: Message = Message { name: "k8s.io/api/core/v1.ResourceStatus", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "v1.ResourceName", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "resources", number: 2, shape: List(Nested(&super::core_v1::RESOURCEHEALTH)), go: "[]v1.ResourceHealth", optional: false, omit_empty: true, patch: Patch { list: ListType::Map, list_keys: &["resourceID"], ..Patch::NONE } },
+    Field { json: "name", number: 1, shape: One(String), go: "v1.ResourceName", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "resources", number: 2, shape: List(Nested(&super::core_v1::RESOURCEHEALTH)), go: "[]v1.ResourceHealth", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { list: ListType::Map, listed: true, list_keys: &["resourceID"], ..Patch::NONE } },
 ], wire: &[0, 1] };
 
 pub(super) static SELINUXOPTIONS: Message = Message { name: "k8s.io/api/core/v1.SELinuxOptions", atomic: false, fields: &[
-    Field { json: "user", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "role", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "type", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "level", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "user", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "role", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "type", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "level", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static SCALEIOPERSISTENTVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.ScaleIOPersistentVolumeSource", atomic: false, fields: &[
-    Field { json: "gateway", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "system", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "secretRef", number: 3, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: false, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "sslEnabled", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "protectionDomain", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "storagePool", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "storageMode", number: 7, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "volumeName", number: 8, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fsType", number: 9, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "readOnly", number: 10, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "gateway", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "system", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "secretRef", number: 3, shape: One(Nested(&super::core_v1::SECRETREFERENCE)), go: "v1.SecretReference", optional: true, omit_empty: false, required: true, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "sslEnabled", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "protectionDomain", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "storagePool", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "storageMode", number: 7, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { default: "\"ThinProvisioned\"", ..Patch::NONE } },
+    Field { json: "volumeName", number: 8, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fsType", number: 9, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { default: "\"xfs\"", ..Patch::NONE } },
+    Field { json: "readOnly", number: 10, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9] };
 
 pub(super) static SCALEIOVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.ScaleIOVolumeSource", atomic: false, fields: &[
-    Field { json: "gateway", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "system", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "secretRef", number: 3, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: true, omit_empty: false, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "sslEnabled", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "protectionDomain", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "storagePool", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "storageMode", number: 7, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "volumeName", number: 8, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fsType", number: 9, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "readOnly", number: 10, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "gateway", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "system", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "secretRef", number: 3, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: true, omit_empty: false, required: true, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "sslEnabled", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "protectionDomain", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "storagePool", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "storageMode", number: 7, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { default: "\"ThinProvisioned\"", ..Patch::NONE } },
+    Field { json: "volumeName", number: 8, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fsType", number: 9, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { default: "\"xfs\"", ..Patch::NONE } },
+    Field { json: "readOnly", number: 10, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9] };
 
 pub(super) static SCOPESELECTOR: Message = Message { name: "k8s.io/api/core/v1.ScopeSelector", atomic: true, fields: &[
-    Field { json: "matchExpressions", number: 1, shape: List(Nested(&super::core_v1::SCOPEDRESOURCESELECTORREQUIREMENT)), go: "[]v1.ScopedResourceSelectorRequirement", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "matchExpressions", number: 1, shape: List(Nested(&super::core_v1::SCOPEDRESOURCESELECTORREQUIREMENT)), go: "[]v1.ScopedResourceSelectorRequirement", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0] };
 
 pub(super) static SCOPEDRESOURCESELECTORREQUIREMENT: Message = Message { name: "k8s.io/api/core/v1.ScopedResourceSelectorRequirement", atomic: false, fields: &[
-    Field { json: "scopeName", number: 1, shape: One(String), go: "v1.ResourceQuotaScope", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "operator", number: 2, shape: One(String), go: "v1.ScopeSelectorOperator", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "values", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "scopeName", number: 1, shape: One(String), go: "v1.ResourceQuotaScope", optional: false, omit_empty: false, required: true, values: &["BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "PriorityClass", "Terminating", "VolumeAttributesClass"], patch: Patch::NONE },
+    Field { json: "operator", number: 2, shape: One(String), go: "v1.ScopeSelectorOperator", optional: false, omit_empty: false, required: true, values: &["DoesNotExist", "Exists", "In", "NotIn"], patch: Patch::NONE },
+    Field { json: "values", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2] };
 
 pub(super) static SECCOMPPROFILE: Message = Message { name: "k8s.io/api/core/v1.SeccompProfile", atomic: false, fields: &[
-    Field { json: "type", number: 1, shape: One(String), go: "v1.SeccompProfileType", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "localhostProfile", number: 2, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "type", number: 1, shape: One(String), go: "v1.SeccompProfileType", optional: false, omit_empty: false, required: true, values: &["Localhost", "RuntimeDefault", "Unconfined"], patch: Patch::NONE },
+    Field { json: "localhostProfile", number: 2, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static SECRET: Message = Message { name: "k8s.io/api/core/v1.Secret", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "immutable", number: 5, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "data", number: 2, shape: Map(Bytes), go: "map[string][]uint8", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "stringData", number: 4, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "type", number: 3, shape: One(String), go: "v1.SecretType", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "immutable", number: 5, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "data", number: 2, shape: Map(Bytes), go: "map[string][]uint8", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "stringData", number: 4, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "type", number: 3, shape: One(String), go: "v1.SecretType", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 4, 6, 5, 3] };
 
 pub(super) static SECRETENVSOURCE: Message = Message { name: "k8s.io/api/core/v1.SecretEnvSource", atomic: false, fields: &[
-    Field { json: "", number: 1, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: false, omit_empty: false, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "optional", number: 2, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "", number: 1, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "optional", number: 2, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static SECRETKEYSELECTOR: Message = Message { name: "k8s.io/api/core/v1.SecretKeySelector", atomic: true, fields: &[
-    Field { json: "", number: 1, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: false, omit_empty: false, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "key", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "optional", number: 3, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "", number: 1, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "key", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "optional", number: 3, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static SECRETLIST: Message = Message { name: "k8s.io/api/core/v1.SecretList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::SECRET)), go: "[]v1.Secret", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::SECRET)), go: "[]v1.Secret", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static SECRETPROJECTION: Message = Message { name: "k8s.io/api/core/v1.SecretProjection", atomic: false, fields: &[
-    Field { json: "", number: 1, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: false, omit_empty: false, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::KEYTOPATH)), go: "[]v1.KeyToPath", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "optional", number: 4, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "", number: 1, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::KEYTOPATH)), go: "[]v1.KeyToPath", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "optional", number: 4, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static SECRETREFERENCE: Message = Message { name: "k8s.io/api/core/v1.SecretReference", atomic: true, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "namespace", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "namespace", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static SECRETVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.SecretVolumeSource", atomic: false, fields: &[
-    Field { json: "secretName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::KEYTOPATH)), go: "[]v1.KeyToPath", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "defaultMode", number: 3, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "optional", number: 4, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "defaultUser", number: 5, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "secretName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::KEYTOPATH)), go: "[]v1.KeyToPath", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "defaultMode", number: 3, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "optional", number: 4, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "defaultUser", number: 5, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4] };
 
 pub(super) static SECURITYCONTEXT: Message = Message { name: "k8s.io/api/core/v1.SecurityContext", atomic: false, fields: &[
-    Field { json: "capabilities", number: 1, shape: One(Nested(&super::core_v1::CAPABILITIES)), go: "v1.Capabilities", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "privileged", number: 2, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "seLinuxOptions", number: 3, shape: One(Nested(&super::core_v1::SELINUXOPTIONS)), go: "v1.SELinuxOptions", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "windowsOptions", number: 10, shape: One(Nested(&super::core_v1::WINDOWSSECURITYCONTEXTOPTIONS)), go: "v1.WindowsSecurityContextOptions", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "runAsUser", number: 4, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "runAsGroup", number: 8, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "runAsNonRoot", number: 5, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "readOnlyRootFilesystem", number: 6, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "allowPrivilegeEscalation", number: 7, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "procMount", number: 9, shape: One(String), go: "v1.ProcMountType", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "seccompProfile", number: 11, shape: One(Nested(&super::core_v1::SECCOMPPROFILE)), go: "v1.SeccompProfile", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "appArmorProfile", number: 12, shape: One(Nested(&super::core_v1::APPARMORPROFILE)), go: "v1.AppArmorProfile", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "capabilities", number: 1, shape: One(Nested(&super::core_v1::CAPABILITIES)), go: "v1.Capabilities", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "privileged", number: 2, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "seLinuxOptions", number: 3, shape: One(Nested(&super::core_v1::SELINUXOPTIONS)), go: "v1.SELinuxOptions", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "windowsOptions", number: 10, shape: One(Nested(&super::core_v1::WINDOWSSECURITYCONTEXTOPTIONS)), go: "v1.WindowsSecurityContextOptions", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "runAsUser", number: 4, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "runAsGroup", number: 8, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "runAsNonRoot", number: 5, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "readOnlyRootFilesystem", number: 6, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "allowPrivilegeEscalation", number: 7, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "procMount", number: 9, shape: One(String), go: "v1.ProcMountType", optional: true, omit_empty: true, required: false, values: &["Default", "Unmasked"], patch: Patch::NONE },
+    Field { json: "seccompProfile", number: 11, shape: One(Nested(&super::core_v1::SECCOMPPROFILE)), go: "v1.SeccompProfile", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "appArmorProfile", number: 12, shape: One(Nested(&super::core_v1::APPARMORPROFILE)), go: "v1.AppArmorProfile", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 4, 6, 7, 8, 5, 9, 3, 10, 11] };
 
 pub(super) static SERIALIZEDREFERENCE: Message = Message { name: "k8s.io/api/core/v1.SerializedReference", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "reference", number: 1, shape: One(Nested(&super::core_v1::OBJECTREFERENCE)), go: "v1.ObjectReference", optional: false, omit_empty: false, patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "reference", number: 1, shape: One(Nested(&super::core_v1::OBJECTREFERENCE)), go: "v1.ObjectReference", optional: false, omit_empty: false, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
 ], wire: &[2] };
 
 pub(super) static SERVICE: Message = Message { name: "k8s.io/api/core/v1.Service", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::SERVICESPEC)), go: "v1.ServiceSpec", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 3, shape: One(Nested(&super::core_v1::SERVICESTATUS)), go: "v1.ServiceStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::core_v1::SERVICESPEC)), go: "v1.ServiceSpec", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 3, shape: One(Nested(&super::core_v1::SERVICESTATUS)), go: "v1.ServiceStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static SERVICEACCOUNT: Message = Message { name: "k8s.io/api/core/v1.ServiceAccount", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "secrets", number: 2, shape: List(Nested(&super::core_v1::OBJECTREFERENCE)), go: "[]v1.ObjectReference", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
-    Field { json: "imagePullSecrets", number: 3, shape: List(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "[]v1.LocalObjectReference", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "automountServiceAccountToken", number: 4, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "secrets", number: 2, shape: List(Nested(&super::core_v1::OBJECTREFERENCE)), go: "[]v1.ObjectReference", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "imagePullSecrets", number: 3, shape: List(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "[]v1.LocalObjectReference", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "automountServiceAccountToken", number: 4, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4, 5] };
 
 pub(super) static SERVICEACCOUNTLIST: Message = Message { name: "k8s.io/api/core/v1.ServiceAccountList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::SERVICEACCOUNT)), go: "[]v1.ServiceAccount", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::SERVICEACCOUNT)), go: "[]v1.ServiceAccount", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static SERVICEACCOUNTTOKENPROJECTION: Message = Message { name: "k8s.io/api/core/v1.ServiceAccountTokenProjection", atomic: false, fields: &[
-    Field { json: "audience", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "expirationSeconds", number: 2, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "path", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "user", number: 4, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "audience", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "expirationSeconds", number: 2, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "path", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "user", number: 4, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static SERVICELIST: Message = Message { name: "k8s.io/api/core/v1.ServiceList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::SERVICE)), go: "[]v1.Service", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::core_v1::SERVICE)), go: "[]v1.Service", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static SERVICEPORT: Message = Message { name: "k8s.io/api/core/v1.ServicePort", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "protocol", number: 2, shape: One(String), go: "v1.Protocol", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "appProtocol", number: 6, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "port", number: 3, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "targetPort", number: 4, shape: One(IntOrString), go: "intstr.IntOrString", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "nodePort", number: 5, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "protocol", number: 2, shape: One(String), go: "v1.Protocol", optional: false, omit_empty: true, required: false, values: &["SCTP", "TCP", "UDP"], patch: Patch { default: "\"TCP\"", ..Patch::NONE } },
+    Field { json: "appProtocol", number: 6, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "port", number: 3, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "targetPort", number: 4, shape: One(IntOrString), go: "intstr.IntOrString", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "nodePort", number: 5, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 3, 4, 5, 2] };
 
 pub(super) static SERVICEPROXYOPTIONS: Message = Message { name: "k8s.io/api/core/v1.ServiceProxyOptions", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "path", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "path", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2] };
 
 pub(super) static SERVICESPEC: Message = Message { name: "k8s.io/api/core/v1.ServiceSpec", atomic: false, fields: &[
-    Field { json: "ports", number: 1, shape: List(Nested(&super::core_v1::SERVICEPORT)), go: "[]v1.ServicePort", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "port", list: ListType::Map, list_keys: &["port", "protocol"], ..Patch::NONE } },
-    Field { json: "selector", number: 2, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "clusterIP", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "clusterIPs", number: 18, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "type", number: 4, shape: One(String), go: "v1.ServiceType", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "externalIPs", number: 5, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "sessionAffinity", number: 7, shape: One(String), go: "v1.ServiceAffinity", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "loadBalancerIP", number: 8, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "loadBalancerSourceRanges", number: 9, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "externalName", number: 10, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "externalTrafficPolicy", number: 11, shape: One(String), go: "v1.ServiceExternalTrafficPolicy", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "healthCheckNodePort", number: 12, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "publishNotReadyAddresses", number: 13, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "sessionAffinityConfig", number: 14, shape: One(Nested(&super::core_v1::SESSIONAFFINITYCONFIG)), go: "v1.SessionAffinityConfig", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "ipFamilies", number: 19, shape: List(String), go: "[]v1.IPFamily", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "ipFamilyPolicy", number: 17, shape: One(String), go: "v1.IPFamilyPolicy", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "allocateLoadBalancerNodePorts", number: 20, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "loadBalancerClass", number: 21, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "internalTrafficPolicy", number: 22, shape: One(String), go: "v1.ServiceInternalTrafficPolicy", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "trafficDistribution", number: 23, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "ports", number: 1, shape: List(Nested(&super::core_v1::SERVICEPORT)), go: "[]v1.ServicePort", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "port", list: ListType::Map, listed: true, list_keys: &["port", "protocol"], ..Patch::NONE } },
+    Field { json: "selector", number: 2, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "clusterIP", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "clusterIPs", number: 18, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "type", number: 4, shape: One(String), go: "v1.ServiceType", optional: false, omit_empty: true, required: false, values: &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"], patch: Patch::NONE },
+    Field { json: "externalIPs", number: 5, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "sessionAffinity", number: 7, shape: One(String), go: "v1.ServiceAffinity", optional: false, omit_empty: true, required: false, values: &["ClientIP", "None"], patch: Patch::NONE },
+    Field { json: "loadBalancerIP", number: 8, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "loadBalancerSourceRanges", number: 9, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "externalName", number: 10, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "externalTrafficPolicy", number: 11, shape: One(String), go: "v1.ServiceExternalTrafficPolicy", optional: false, omit_empty: true, required: false, values: &["Cluster", "Local"], patch: Patch::NONE },
+    Field { json: "healthCheckNodePort", number: 12, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "publishNotReadyAddresses", number: 13, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "sessionAffinityConfig", number: 14, shape: One(Nested(&super::core_v1::SESSIONAFFINITYCONFIG)), go: "v1.SessionAffinityConfig", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "ipFamilies", number: 19, shape: List(String), go: "[]v1.IPFamily", optional: false, omit_empty: true, required: false, values: &["", "IPv4", "IPv6"], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "ipFamilyPolicy", number: 17, shape: One(String), go: "v1.IPFamilyPolicy", optional: true, omit_empty: true, required: false, values: &["PreferDualStack", "RequireDualStack", "SingleStack"], patch: Patch::NONE },
+    Field { json: "allocateLoadBalancerNodePorts", number: 20, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "loadBalancerClass", number: 21, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "internalTrafficPolicy", number: 22, shape: One(String), go: "v1.ServiceInternalTrafficPolicy", optional: true, omit_empty: true, required: false, values: &["Cluster", "Local"], patch: Patch::NONE },
+    Field { json: "trafficDistribution", number: 23, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 3, 14, 16, 17, 18, 19] };
 
 pub(super) static SERVICESTATUS: Message = Message { name: "k8s.io/api/core/v1.ServiceStatus", atomic: false, fields: &[
-    Field { json: "loadBalancer", number: 1, shape: One(Nested(&super::core_v1::LOADBALANCERSTATUS)), go: "v1.LoadBalancerStatus", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "conditions", number: 2, shape: List(Nested(&super::meta_v1::CONDITION)), go: "[]v1.Condition", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "type", list: ListType::Map, list_keys: &["type"], ..Patch::NONE } },
+    Field { json: "loadBalancer", number: 1, shape: One(Nested(&super::core_v1::LOADBALANCERSTATUS)), go: "v1.LoadBalancerStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "conditions", number: 2, shape: List(Nested(&super::meta_v1::CONDITION)), go: "[]v1.Condition", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "type", list: ListType::Map, listed: true, list_keys: &["type"], ..Patch::NONE } },
 ], wire: &[0, 1] };
 
 pub(super) static SESSIONAFFINITYCONFIG: Message = Message { name: "k8s.io/api/core/v1.SessionAffinityConfig", atomic: false, fields: &[
-    Field { json: "clientIP", number: 1, shape: One(Nested(&super::core_v1::CLIENTIPCONFIG)), go: "v1.ClientIPConfig", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "clientIP", number: 1, shape: One(Nested(&super::core_v1::CLIENTIPCONFIG)), go: "v1.ClientIPConfig", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static SLEEPACTION: Message = Message { name: "k8s.io/api/core/v1.SleepAction", atomic: false, fields: &[
-    Field { json: "seconds", number: 1, shape: One(Int64), go: "int64", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "seconds", number: 1, shape: One(Int64), go: "int64", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static STORAGEOSPERSISTENTVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.StorageOSPersistentVolumeSource", atomic: false, fields: &[
-    Field { json: "volumeName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "volumeNamespace", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fsType", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "readOnly", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "secretRef", number: 5, shape: One(Nested(&super::core_v1::OBJECTREFERENCE)), go: "v1.ObjectReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "volumeName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "volumeNamespace", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fsType", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "secretRef", number: 5, shape: One(Nested(&super::core_v1::OBJECTREFERENCE)), go: "v1.ObjectReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3, 4] };
 
 pub(super) static STORAGEOSVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.StorageOSVolumeSource", atomic: false, fields: &[
-    Field { json: "volumeName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "volumeNamespace", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fsType", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "readOnly", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "secretRef", number: 5, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "volumeName", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "volumeNamespace", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fsType", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 4, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "secretRef", number: 5, shape: One(Nested(&super::core_v1::LOCALOBJECTREFERENCE)), go: "v1.LocalObjectReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3, 4] };
 
 pub(super) static SYSCTL: Message = Message { name: "k8s.io/api/core/v1.Sysctl", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "value", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "value", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static TCPSOCKETACTION: Message = Message { name: "k8s.io/api/core/v1.TCPSocketAction", atomic: false, fields: &[
-    Field { json: "port", number: 1, shape: One(IntOrString), go: "intstr.IntOrString", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "host", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "port", number: 1, shape: One(IntOrString), go: "intstr.IntOrString", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "host", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static TAINT: Message = Message { name: "k8s.io/api/core/v1.Taint", atomic: false, fields: &[
-    Field { json: "key", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "value", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "effect", number: 3, shape: One(String), go: "v1.TaintEffect", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "timeAdded", number: 4, shape: One(Time), go: "v1.Time", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "key", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "value", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "effect", number: 3, shape: One(String), go: "v1.TaintEffect", optional: false, omit_empty: false, required: true, values: &["NoExecute", "NoSchedule", "PreferNoSchedule"], patch: Patch::NONE },
+    Field { json: "timeAdded", number: 4, shape: One(Time), go: "v1.Time", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static TOLERATION: Message = Message { name: "k8s.io/api/core/v1.Toleration", atomic: false, fields: &[
-    Field { json: "key", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "operator", number: 2, shape: One(String), go: "v1.TolerationOperator", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "value", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "effect", number: 4, shape: One(String), go: "v1.TaintEffect", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "tolerationSeconds", number: 5, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "key", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "operator", number: 2, shape: One(String), go: "v1.TolerationOperator", optional: false, omit_empty: true, required: false, values: &["Equal", "Exists", "Gt", "Lt"], patch: Patch::NONE },
+    Field { json: "value", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "effect", number: 4, shape: One(String), go: "v1.TaintEffect", optional: false, omit_empty: true, required: false, values: &["NoExecute", "NoSchedule", "PreferNoSchedule"], patch: Patch::NONE },
+    Field { json: "tolerationSeconds", number: 5, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4] };
 
 pub(super) static TOPOLOGYSELECTORLABELREQUIREMENT: Message = Message { name: "k8s.io/api/core/v1.TopologySelectorLabelRequirement", atomic: false, fields: &[
-    Field { json: "key", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "values", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "key", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "values", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1] };
 
 pub(super) static TOPOLOGYSELECTORTERM: Message = Message { name: "k8s.io/api/core/v1.TopologySelectorTerm", atomic: true, fields: &[
-    Field { json: "matchLabelExpressions", number: 1, shape: List(Nested(&super::core_v1::TOPOLOGYSELECTORLABELREQUIREMENT)), go: "[]v1.TopologySelectorLabelRequirement", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "matchLabelExpressions", number: 1, shape: List(Nested(&super::core_v1::TOPOLOGYSELECTORLABELREQUIREMENT)), go: "[]v1.TopologySelectorLabelRequirement", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0] };
 
 pub(super) static TOPOLOGYSPREADCONSTRAINT: Message = Message { name: "k8s.io/api/core/v1.TopologySpreadConstraint", atomic: false, fields: &[
-    Field { json: "maxSkew", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "topologyKey", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "whenUnsatisfiable", number: 3, shape: One(String), go: "v1.UnsatisfiableConstraintAction", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "labelSelector", number: 4, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "minDomains", number: 5, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "nodeAffinityPolicy", number: 6, shape: One(String), go: "v1.NodeInclusionPolicy", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "nodeTaintsPolicy", number: 7, shape: One(String), go: "v1.NodeInclusionPolicy", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "matchLabelKeys", number: 8, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "maxSkew", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "topologyKey", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "whenUnsatisfiable", number: 3, shape: One(String), go: "v1.UnsatisfiableConstraintAction", optional: false, omit_empty: false, required: true, values: &["DoNotSchedule", "ScheduleAnyway"], patch: Patch::NONE },
+    Field { json: "labelSelector", number: 4, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "minDomains", number: 5, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "nodeAffinityPolicy", number: 6, shape: One(String), go: "v1.NodeInclusionPolicy", optional: true, omit_empty: true, required: false, values: &["Honor", "Ignore"], patch: Patch::NONE },
+    Field { json: "nodeTaintsPolicy", number: 7, shape: One(String), go: "v1.NodeInclusionPolicy", optional: true, omit_empty: true, required: false, values: &["Honor", "Ignore"], patch: Patch::NONE },
+    Field { json: "matchLabelKeys", number: 8, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7] };
 
 pub(super) static TYPEDLOCALOBJECTREFERENCE: Message = Message { name: "k8s.io/api/core/v1.TypedLocalObjectReference", atomic: true, fields: &[
-    Field { json: "apiGroup", number: 1, shape: One(String), go: "string", optional: true, omit_empty: false, patch: Patch::NONE },
-    Field { json: "kind", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "name", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "apiGroup", number: 1, shape: One(String), go: "string", optional: true, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "kind", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "name", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static TYPEDOBJECTREFERENCE: Message = Message { name: "k8s.io/api/core/v1.TypedObjectReference", atomic: false, fields: &[
-    Field { json: "apiGroup", number: 1, shape: One(String), go: "string", optional: true, omit_empty: false, patch: Patch::NONE },
-    Field { json: "kind", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "name", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "namespace", number: 4, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "apiGroup", number: 1, shape: One(String), go: "string", optional: true, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "kind", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "name", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "namespace", number: 4, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static VOLUME: Message = Message { name: "k8s.io/api/core/v1.Volume", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "", number: 2, shape: One(Nested(&super::core_v1::VOLUMESOURCE)), go: "v1.VolumeSource", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "", number: 2, shape: One(Nested(&super::core_v1::VOLUMESOURCE)), go: "v1.VolumeSource", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static VOLUMEDEVICE: Message = Message { name: "k8s.io/api/core/v1.VolumeDevice", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "devicePath", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "devicePath", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static VOLUMEHEALTHCONDITION: Message = Message { name: "k8s.io/api/core/v1.VolumeHealthCondition", atomic: false, fields: &[
-    Field { json: "status", number: 1, shape: One(String), go: "v1.VolumeHealthStatusType", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "reason", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "message", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "status", number: 1, shape: One(String), go: "v1.VolumeHealthStatusType", optional: false, omit_empty: false, required: true, values: &["DataLoss", "Degraded", "Inaccessible"], patch: Patch::NONE },
+    Field { json: "reason", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static VOLUMEHEALTHSTATUS: Message = Message { name: "k8s.io/api/core/v1.VolumeHealthStatus", atomic: false, fields: &[
-    Field { json: "healthConditions", number: 1, shape: List(Nested(&super::core_v1::VOLUMEHEALTHCONDITION)), go: "[]v1.VolumeHealthCondition", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "status", list: ListType::Map, list_keys: &["status", "reason"], ..Patch::NONE } },
-    Field { json: "lastTransitionTime", number: 2, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "healthConditions", number: 1, shape: List(Nested(&super::core_v1::VOLUMEHEALTHCONDITION)), go: "[]v1.VolumeHealthCondition", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "status", list: ListType::Map, listed: true, list_keys: &["status", "reason"], ..Patch::NONE } },
+    Field { json: "lastTransitionTime", number: 2, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static VOLUMEMOUNT: Message = Message { name: "k8s.io/api/core/v1.VolumeMount", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "readOnly", number: 2, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "recursiveReadOnly", number: 7, shape: One(String), go: "v1.RecursiveReadOnlyMode", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "mountPath", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "subPath", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "mountPropagation", number: 5, shape: One(String), go: "v1.MountPropagationMode", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "subPathExpr", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "bindMountOptions", number: 8, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch { list: ListType::Set, ..Patch::NONE } },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 2, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "recursiveReadOnly", number: 7, shape: One(String), go: "v1.RecursiveReadOnlyMode", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "mountPath", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "subPath", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "mountPropagation", number: 5, shape: One(String), go: "v1.MountPropagationMode", optional: true, omit_empty: true, required: false, values: &["Bidirectional", "HostToContainer", "None"], patch: Patch::NONE },
+    Field { json: "subPathExpr", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "bindMountOptions", number: 8, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { list: ListType::Set, listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 3, 4, 5, 6, 2, 7] };
 
 pub(super) static VOLUMEMOUNTSTATUS: Message = Message { name: "k8s.io/api/core/v1.VolumeMountStatus", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "mountPath", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "recursiveReadOnly", number: 4, shape: One(String), go: "v1.RecursiveReadOnlyMode", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "volumeStatus", number: 5, shape: One(Nested(&super::core_v1::VOLUMESTATUS)), go: "v1.VolumeStatus", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "mountPath", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "readOnly", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "recursiveReadOnly", number: 4, shape: One(String), go: "v1.RecursiveReadOnlyMode", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "volumeStatus", number: 5, shape: One(Nested(&super::core_v1::VOLUMESTATUS)), go: "v1.VolumeStatus", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4] };
 
 pub(super) static VOLUMENODEAFFINITY: Message = Message { name: "k8s.io/api/core/v1.VolumeNodeAffinity", atomic: false, fields: &[
-    Field { json: "required", number: 1, shape: One(Nested(&super::core_v1::NODESELECTOR)), go: "v1.NodeSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "required", number: 1, shape: One(Nested(&super::core_v1::NODESELECTOR)), go: "v1.NodeSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
 ], wire: &[0] };
 
 pub(super) static VOLUMEPROJECTION: Message = Message { name: "k8s.io/api/core/v1.VolumeProjection", atomic: false, fields: &[
-    Field { json: "secret", number: 1, shape: One(Nested(&super::core_v1::SECRETPROJECTION)), go: "v1.SecretProjection", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "downwardAPI", number: 2, shape: One(Nested(&super::core_v1::DOWNWARDAPIPROJECTION)), go: "v1.DownwardAPIProjection", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "configMap", number: 3, shape: One(Nested(&super::core_v1::CONFIGMAPPROJECTION)), go: "v1.ConfigMapProjection", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "serviceAccountToken", number: 4, shape: One(Nested(&super::core_v1::SERVICEACCOUNTTOKENPROJECTION)), go: "v1.ServiceAccountTokenProjection", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "clusterTrustBundle", number: 5, shape: One(Nested(&super::core_v1::CLUSTERTRUSTBUNDLEPROJECTION)), go: "v1.ClusterTrustBundleProjection", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "podCertificate", number: 6, shape: One(Nested(&super::core_v1::PODCERTIFICATEPROJECTION)), go: "v1.PodCertificateProjection", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "secret", number: 1, shape: One(Nested(&super::core_v1::SECRETPROJECTION)), go: "v1.SecretProjection", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "downwardAPI", number: 2, shape: One(Nested(&super::core_v1::DOWNWARDAPIPROJECTION)), go: "v1.DownwardAPIProjection", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "configMap", number: 3, shape: One(Nested(&super::core_v1::CONFIGMAPPROJECTION)), go: "v1.ConfigMapProjection", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "serviceAccountToken", number: 4, shape: One(Nested(&super::core_v1::SERVICEACCOUNTTOKENPROJECTION)), go: "v1.ServiceAccountTokenProjection", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "clusterTrustBundle", number: 5, shape: One(Nested(&super::core_v1::CLUSTERTRUSTBUNDLEPROJECTION)), go: "v1.ClusterTrustBundleProjection", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "podCertificate", number: 6, shape: One(Nested(&super::core_v1::PODCERTIFICATEPROJECTION)), go: "v1.PodCertificateProjection", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static VOLUMERESOURCEREQUIREMENTS: Message = Message { name: "k8s.io/api/core/v1.VolumeResourceRequirements", atomic: false, fields: &[
-    Field { json: "limits", number: 1, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "requests", number: 2, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "limits", number: 1, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "requests", number: 2, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static VOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.VolumeSource", atomic: false, fields: &[
-    Field { json: "hostPath", number: 1, shape: One(Nested(&super::core_v1::HOSTPATHVOLUMESOURCE)), go: "v1.HostPathVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "emptyDir", number: 2, shape: One(Nested(&super::core_v1::EMPTYDIRVOLUMESOURCE)), go: "v1.EmptyDirVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "gcePersistentDisk", number: 3, shape: One(Nested(&super::core_v1::GCEPERSISTENTDISKVOLUMESOURCE)), go: "v1.GCEPersistentDiskVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "awsElasticBlockStore", number: 4, shape: One(Nested(&super::core_v1::AWSELASTICBLOCKSTOREVOLUMESOURCE)), go: "v1.AWSElasticBlockStoreVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "gitRepo", number: 5, shape: One(Nested(&super::core_v1::GITREPOVOLUMESOURCE)), go: "v1.GitRepoVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "secret", number: 6, shape: One(Nested(&super::core_v1::SECRETVOLUMESOURCE)), go: "v1.SecretVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "nfs", number: 7, shape: One(Nested(&super::core_v1::NFSVOLUMESOURCE)), go: "v1.NFSVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "iscsi", number: 8, shape: One(Nested(&super::core_v1::ISCSIVOLUMESOURCE)), go: "v1.ISCSIVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "glusterfs", number: 9, shape: One(Nested(&super::core_v1::GLUSTERFSVOLUMESOURCE)), go: "v1.GlusterfsVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "persistentVolumeClaim", number: 10, shape: One(Nested(&super::core_v1::PERSISTENTVOLUMECLAIMVOLUMESOURCE)), go: "v1.PersistentVolumeClaimVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "rbd", number: 11, shape: One(Nested(&super::core_v1::RBDVOLUMESOURCE)), go: "v1.RBDVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "flexVolume", number: 12, shape: One(Nested(&super::core_v1::FLEXVOLUMESOURCE)), go: "v1.FlexVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "cinder", number: 13, shape: One(Nested(&super::core_v1::CINDERVOLUMESOURCE)), go: "v1.CinderVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "cephfs", number: 14, shape: One(Nested(&super::core_v1::CEPHFSVOLUMESOURCE)), go: "v1.CephFSVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "flocker", number: 15, shape: One(Nested(&super::core_v1::FLOCKERVOLUMESOURCE)), go: "v1.FlockerVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "downwardAPI", number: 16, shape: One(Nested(&super::core_v1::DOWNWARDAPIVOLUMESOURCE)), go: "v1.DownwardAPIVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fc", number: 17, shape: One(Nested(&super::core_v1::FCVOLUMESOURCE)), go: "v1.FCVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "azureFile", number: 18, shape: One(Nested(&super::core_v1::AZUREFILEVOLUMESOURCE)), go: "v1.AzureFileVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "configMap", number: 19, shape: One(Nested(&super::core_v1::CONFIGMAPVOLUMESOURCE)), go: "v1.ConfigMapVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "vsphereVolume", number: 20, shape: One(Nested(&super::core_v1::VSPHEREVIRTUALDISKVOLUMESOURCE)), go: "v1.VsphereVirtualDiskVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "quobyte", number: 21, shape: One(Nested(&super::core_v1::QUOBYTEVOLUMESOURCE)), go: "v1.QuobyteVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "azureDisk", number: 22, shape: One(Nested(&super::core_v1::AZUREDISKVOLUMESOURCE)), go: "v1.AzureDiskVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "photonPersistentDisk", number: 23, shape: One(Nested(&super::core_v1::PHOTONPERSISTENTDISKVOLUMESOURCE)), go: "v1.PhotonPersistentDiskVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "projected", number: 26, shape: One(Nested(&super::core_v1::PROJECTEDVOLUMESOURCE)), go: "v1.ProjectedVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "portworxVolume", number: 24, shape: One(Nested(&super::core_v1::PORTWORXVOLUMESOURCE)), go: "v1.PortworxVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "scaleIO", number: 25, shape: One(Nested(&super::core_v1::SCALEIOVOLUMESOURCE)), go: "v1.ScaleIOVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "storageos", number: 27, shape: One(Nested(&super::core_v1::STORAGEOSVOLUMESOURCE)), go: "v1.StorageOSVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "csi", number: 28, shape: One(Nested(&super::core_v1::CSIVOLUMESOURCE)), go: "v1.CSIVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "ephemeral", number: 29, shape: One(Nested(&super::core_v1::EPHEMERALVOLUMESOURCE)), go: "v1.EphemeralVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "image", number: 30, shape: One(Nested(&super::core_v1::IMAGEVOLUMESOURCE)), go: "v1.ImageVolumeSource", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "hostPath", number: 1, shape: One(Nested(&super::core_v1::HOSTPATHVOLUMESOURCE)), go: "v1.HostPathVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "emptyDir", number: 2, shape: One(Nested(&super::core_v1::EMPTYDIRVOLUMESOURCE)), go: "v1.EmptyDirVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "gcePersistentDisk", number: 3, shape: One(Nested(&super::core_v1::GCEPERSISTENTDISKVOLUMESOURCE)), go: "v1.GCEPersistentDiskVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "awsElasticBlockStore", number: 4, shape: One(Nested(&super::core_v1::AWSELASTICBLOCKSTOREVOLUMESOURCE)), go: "v1.AWSElasticBlockStoreVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "gitRepo", number: 5, shape: One(Nested(&super::core_v1::GITREPOVOLUMESOURCE)), go: "v1.GitRepoVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "secret", number: 6, shape: One(Nested(&super::core_v1::SECRETVOLUMESOURCE)), go: "v1.SecretVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "nfs", number: 7, shape: One(Nested(&super::core_v1::NFSVOLUMESOURCE)), go: "v1.NFSVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "iscsi", number: 8, shape: One(Nested(&super::core_v1::ISCSIVOLUMESOURCE)), go: "v1.ISCSIVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "glusterfs", number: 9, shape: One(Nested(&super::core_v1::GLUSTERFSVOLUMESOURCE)), go: "v1.GlusterfsVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "persistentVolumeClaim", number: 10, shape: One(Nested(&super::core_v1::PERSISTENTVOLUMECLAIMVOLUMESOURCE)), go: "v1.PersistentVolumeClaimVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "rbd", number: 11, shape: One(Nested(&super::core_v1::RBDVOLUMESOURCE)), go: "v1.RBDVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "flexVolume", number: 12, shape: One(Nested(&super::core_v1::FLEXVOLUMESOURCE)), go: "v1.FlexVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "cinder", number: 13, shape: One(Nested(&super::core_v1::CINDERVOLUMESOURCE)), go: "v1.CinderVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "cephfs", number: 14, shape: One(Nested(&super::core_v1::CEPHFSVOLUMESOURCE)), go: "v1.CephFSVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "flocker", number: 15, shape: One(Nested(&super::core_v1::FLOCKERVOLUMESOURCE)), go: "v1.FlockerVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "downwardAPI", number: 16, shape: One(Nested(&super::core_v1::DOWNWARDAPIVOLUMESOURCE)), go: "v1.DownwardAPIVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fc", number: 17, shape: One(Nested(&super::core_v1::FCVOLUMESOURCE)), go: "v1.FCVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "azureFile", number: 18, shape: One(Nested(&super::core_v1::AZUREFILEVOLUMESOURCE)), go: "v1.AzureFileVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "configMap", number: 19, shape: One(Nested(&super::core_v1::CONFIGMAPVOLUMESOURCE)), go: "v1.ConfigMapVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "vsphereVolume", number: 20, shape: One(Nested(&super::core_v1::VSPHEREVIRTUALDISKVOLUMESOURCE)), go: "v1.VsphereVirtualDiskVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "quobyte", number: 21, shape: One(Nested(&super::core_v1::QUOBYTEVOLUMESOURCE)), go: "v1.QuobyteVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "azureDisk", number: 22, shape: One(Nested(&super::core_v1::AZUREDISKVOLUMESOURCE)), go: "v1.AzureDiskVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "photonPersistentDisk", number: 23, shape: One(Nested(&super::core_v1::PHOTONPERSISTENTDISKVOLUMESOURCE)), go: "v1.PhotonPersistentDiskVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "projected", number: 26, shape: One(Nested(&super::core_v1::PROJECTEDVOLUMESOURCE)), go: "v1.ProjectedVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "portworxVolume", number: 24, shape: One(Nested(&super::core_v1::PORTWORXVOLUMESOURCE)), go: "v1.PortworxVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "scaleIO", number: 25, shape: One(Nested(&super::core_v1::SCALEIOVOLUMESOURCE)), go: "v1.ScaleIOVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "storageos", number: 27, shape: One(Nested(&super::core_v1::STORAGEOSVOLUMESOURCE)), go: "v1.StorageOSVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "csi", number: 28, shape: One(Nested(&super::core_v1::CSIVOLUMESOURCE)), go: "v1.CSIVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "ephemeral", number: 29, shape: One(Nested(&super::core_v1::EPHEMERALVOLUMESOURCE)), go: "v1.EphemeralVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "image", number: 30, shape: One(Nested(&super::core_v1::IMAGEVOLUMESOURCE)), go: "v1.ImageVolumeSource", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 24, 25, 23, 26, 27, 28, 29] };
 
 pub(super) static VOLUMESTATUS: Message = Message { name: "k8s.io/api/core/v1.VolumeStatus", atomic: false, fields: &[
-    Field { json: "image", number: 1, shape: One(Nested(&super::core_v1::IMAGEVOLUMESTATUS)), go: "v1.ImageVolumeStatus", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "image", number: 1, shape: One(Nested(&super::core_v1::IMAGEVOLUMESTATUS)), go: "v1.ImageVolumeStatus", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static VSPHEREVIRTUALDISKVOLUMESOURCE: Message = Message { name: "k8s.io/api/core/v1.VsphereVirtualDiskVolumeSource", atomic: false, fields: &[
-    Field { json: "volumePath", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "storagePolicyName", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "storagePolicyID", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "volumePath", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "fsType", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "storagePolicyName", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "storagePolicyID", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static WEIGHTEDPODAFFINITYTERM: Message = Message { name: "k8s.io/api/core/v1.WeightedPodAffinityTerm", atomic: false, fields: &[
-    Field { json: "weight", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "podAffinityTerm", number: 2, shape: One(Nested(&super::core_v1::PODAFFINITYTERM)), go: "v1.PodAffinityTerm", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "weight", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "podAffinityTerm", number: 2, shape: One(Nested(&super::core_v1::PODAFFINITYTERM)), go: "v1.PodAffinityTerm", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static WINDOWSSECURITYCONTEXTOPTIONS: Message = Message { name: "k8s.io/api/core/v1.WindowsSecurityContextOptions", atomic: false, fields: &[
-    Field { json: "gmsaCredentialSpecName", number: 1, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "gmsaCredentialSpec", number: 2, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "runAsUserName", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "hostProcess", number: 4, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "gmsaCredentialSpecName", number: 1, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "gmsaCredentialSpec", number: 2, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "runAsUserName", number: 3, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "hostProcess", number: 4, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };

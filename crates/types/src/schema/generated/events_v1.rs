@@ -5,33 +5,33 @@ use super::super::Shape::{List, One};
 use super::super::Type::{Int32, Message as Nested, MicroTime, String, Time};
 
 pub(super) static EVENT: Message = Message { name: "k8s.io/api/events/v1.Event", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "eventTime", number: 2, shape: One(MicroTime), go: "v1.MicroTime", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "series", number: 3, shape: One(Nested(&super::events_v1::EVENTSERIES)), go: "v1.EventSeries", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "reportingController", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "reportingInstance", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "action", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "reason", number: 7, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "regarding", number: 8, shape: One(Nested(&super::core_v1::OBJECTREFERENCE)), go: "v1.ObjectReference", optional: false, omit_empty: false, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "related", number: 9, shape: One(Nested(&super::core_v1::OBJECTREFERENCE)), go: "v1.ObjectReference", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "note", number: 10, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "type", number: 11, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "deprecatedSource", number: 12, shape: One(Nested(&super::core_v1::EVENTSOURCE)), go: "v1.EventSource", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "deprecatedFirstTimestamp", number: 13, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "deprecatedLastTimestamp", number: 14, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "deprecatedCount", number: 15, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "eventTime", number: 2, shape: One(MicroTime), go: "v1.MicroTime", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "series", number: 3, shape: One(Nested(&super::events_v1::EVENTSERIES)), go: "v1.EventSeries", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "reportingController", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "reportingInstance", number: 5, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "action", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "reason", number: 7, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "regarding", number: 8, shape: One(Nested(&super::core_v1::OBJECTREFERENCE)), go: "v1.ObjectReference", optional: false, omit_empty: false, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "related", number: 9, shape: One(Nested(&super::core_v1::OBJECTREFERENCE)), go: "v1.ObjectReference", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "note", number: 10, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "type", number: 11, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "deprecatedSource", number: 12, shape: One(Nested(&super::core_v1::EVENTSOURCE)), go: "v1.EventSource", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "deprecatedFirstTimestamp", number: 13, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "deprecatedLastTimestamp", number: 14, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "deprecatedCount", number: 15, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16] };
 
 pub(super) static EVENTLIST: Message = Message { name: "k8s.io/api/events/v1.EventList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::events_v1::EVENT)), go: "[]v1.Event", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::events_v1::EVENT)), go: "[]v1.Event", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static EVENTSERIES: Message = Message { name: "k8s.io/api/events/v1.EventSeries", atomic: false, fields: &[
-    Field { json: "count", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "lastObservedTime", number: 2, shape: One(MicroTime), go: "v1.MicroTime", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "count", number: 1, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "lastObservedTime", number: 2, shape: One(MicroTime), go: "v1.MicroTime", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };

@@ -5,270 +5,270 @@ use super::super::Shape::{List, Map, One};
 use super::super::Type::{Any, Bool, FieldsV1, Int32, Int64, Message as Nested, RawExtension, String, StringList, Time};
 
 pub(super) static APIGROUP: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.APIGroup", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "versions", number: 2, shape: List(Nested(&super::meta_v1::GROUPVERSIONFORDISCOVERY)), go: "[]v1.GroupVersionForDiscovery", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "preferredVersion", number: 3, shape: One(Nested(&super::meta_v1::GROUPVERSIONFORDISCOVERY)), go: "v1.GroupVersionForDiscovery", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "serverAddressByClientCIDRs", number: 4, shape: List(Nested(&super::meta_v1::SERVERADDRESSBYCLIENTCIDR)), go: "[]v1.ServerAddressByClientCIDR", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "versions", number: 2, shape: List(Nested(&super::meta_v1::GROUPVERSIONFORDISCOVERY)), go: "[]v1.GroupVersionForDiscovery", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "preferredVersion", number: 3, shape: One(Nested(&super::meta_v1::GROUPVERSIONFORDISCOVERY)), go: "v1.GroupVersionForDiscovery", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "serverAddressByClientCIDRs", number: 4, shape: List(Nested(&super::meta_v1::SERVERADDRESSBYCLIENTCIDR)), go: "[]v1.ServerAddressByClientCIDR", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[2, 3, 4, 5] };
 
 pub(super) static APIGROUPLIST: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.APIGroupList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "groups", number: 1, shape: List(Nested(&super::meta_v1::APIGROUP)), go: "[]v1.APIGroup", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "groups", number: 1, shape: List(Nested(&super::meta_v1::APIGROUP)), go: "[]v1.APIGroup", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[2] };
 
 pub(super) static APIRESOURCE: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.APIResource", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "singularName", number: 6, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "namespaced", number: 2, shape: One(Bool), go: "bool", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "group", number: 8, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "version", number: 9, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "kind", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "verbs", number: 4, shape: One(StringList), go: "v1.Verbs", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "shortNames", number: 5, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "categories", number: 7, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "storageVersionHash", number: 10, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "singularName", number: 6, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "namespaced", number: 2, shape: One(Bool), go: "bool", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "group", number: 8, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "version", number: 9, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "kind", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "verbs", number: 4, shape: One(StringList), go: "v1.Verbs", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "shortNames", number: 5, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "categories", number: 7, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "storageVersionHash", number: 10, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 2, 5, 6, 7, 1, 8, 3, 4, 9] };
 
 pub(super) static APIRESOURCELIST: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.APIResourceList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "groupVersion", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "resources", number: 2, shape: List(Nested(&super::meta_v1::APIRESOURCE)), go: "[]v1.APIResource", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "groupVersion", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "resources", number: 2, shape: List(Nested(&super::meta_v1::APIRESOURCE)), go: "[]v1.APIResource", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[2, 3] };
 
 pub(super) static APIVERSIONS: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.APIVersions", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "versions", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "serverAddressByClientCIDRs", number: 2, shape: List(Nested(&super::meta_v1::SERVERADDRESSBYCLIENTCIDR)), go: "[]v1.ServerAddressByClientCIDR", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "versions", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "serverAddressByClientCIDRs", number: 2, shape: List(Nested(&super::meta_v1::SERVERADDRESSBYCLIENTCIDR)), go: "[]v1.ServerAddressByClientCIDR", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[2, 3] };
 
 pub(super) static CONDITION: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.Condition", atomic: false, fields: &[
-    Field { json: "type", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 2, shape: One(String), go: "v1.ConditionStatus", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "observedGeneration", number: 3, shape: One(Int64), go: "int64", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "lastTransitionTime", number: 4, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "reason", number: 5, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "message", number: 6, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "type", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 2, shape: One(String), go: "v1.ConditionStatus", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "observedGeneration", number: 3, shape: One(Int64), go: "int64", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "lastTransitionTime", number: 4, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "reason", number: 5, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 6, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static CREATEOPTIONS: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.CreateOptions", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "dryRun", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fieldManager", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fieldValidation", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "dryRun", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "fieldManager", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fieldValidation", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static DELETEOPTIONS: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.DeleteOptions", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "gracePeriodSeconds", number: 1, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "preconditions", number: 2, shape: One(Nested(&super::meta_v1::PRECONDITIONS)), go: "v1.Preconditions", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "orphanDependents", number: 3, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "propagationPolicy", number: 4, shape: One(String), go: "v1.DeletionPropagation", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "dryRun", number: 5, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "ignoreStoreReadErrorWithClusterBreakingPotential", number: 6, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "gracePeriodSeconds", number: 1, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "preconditions", number: 2, shape: One(Nested(&super::meta_v1::PRECONDITIONS)), go: "v1.Preconditions", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "orphanDependents", number: 3, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "propagationPolicy", number: 4, shape: One(String), go: "v1.DeletionPropagation", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "dryRun", number: 5, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "ignoreStoreReadErrorWithClusterBreakingPotential", number: 6, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4, 5, 6, 7] };
 
 pub(super) static FIELDSELECTORREQUIREMENT: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.FieldSelectorRequirement", atomic: false, fields: &[
-    Field { json: "key", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "operator", number: 2, shape: One(String), go: "v1.FieldSelectorOperator", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "values", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "key", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "operator", number: 2, shape: One(String), go: "v1.FieldSelectorOperator", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "values", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2] };
 
 pub(super) static GETOPTIONS: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.GetOptions", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resourceVersion", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "resourceVersion", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2] };
 
 pub(super) static GROUPVERSIONFORDISCOVERY: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.GroupVersionForDiscovery", atomic: false, fields: &[
-    Field { json: "groupVersion", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "version", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "groupVersion", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "version", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static LABELSELECTOR: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.LabelSelector", atomic: true, fields: &[
-    Field { json: "matchLabels", number: 1, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "matchExpressions", number: 2, shape: List(Nested(&super::meta_v1::LABELSELECTORREQUIREMENT)), go: "[]v1.LabelSelectorRequirement", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "matchLabels", number: 1, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "matchExpressions", number: 2, shape: List(Nested(&super::meta_v1::LABELSELECTORREQUIREMENT)), go: "[]v1.LabelSelectorRequirement", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1] };
 
 pub(super) static LABELSELECTORREQUIREMENT: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.LabelSelectorRequirement", atomic: false, fields: &[
-    Field { json: "key", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "operator", number: 2, shape: One(String), go: "v1.LabelSelectorOperator", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "values", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "key", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "operator", number: 2, shape: One(String), go: "v1.LabelSelectorOperator", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "values", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2] };
 
 pub(super) static LISTMETA: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.ListMeta", atomic: false, fields: &[
-    Field { json: "selfLink", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resourceVersion", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "continue", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "remainingItemCount", number: 4, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "shardInfo", number: 5, shape: One(Nested(&super::meta_v1::SHARDINFO)), go: "v1.ShardInfo", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "selfLink", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "resourceVersion", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "continue", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "remainingItemCount", number: 4, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "shardInfo", number: 5, shape: One(Nested(&super::meta_v1::SHARDINFO)), go: "v1.ShardInfo", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4] };
 
 pub(super) static LISTOPTIONS: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.ListOptions", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "labelSelector", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fieldSelector", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "watch", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "allowWatchBookmarks", number: 9, shape: One(Bool), go: "bool", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resourceVersion", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resourceVersionMatch", number: 10, shape: One(String), go: "v1.ResourceVersionMatch", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "timeoutSeconds", number: 5, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "limit", number: 7, shape: One(Int64), go: "int64", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "continue", number: 8, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "sendInitialEvents", number: 11, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "shardSelector", number: 15, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "labelSelector", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fieldSelector", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "watch", number: 3, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "allowWatchBookmarks", number: 9, shape: One(Bool), go: "bool", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "resourceVersion", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "resourceVersionMatch", number: 10, shape: One(String), go: "v1.ResourceVersionMatch", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "timeoutSeconds", number: 5, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "limit", number: 7, shape: One(Int64), go: "int64", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "continue", number: 8, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "sendInitialEvents", number: 11, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "shardSelector", number: 15, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4, 6, 8, 9, 10, 5, 7, 11, 12] };
 
 pub(super) static MANAGEDFIELDSENTRY: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.ManagedFieldsEntry", atomic: false, fields: &[
-    Field { json: "manager", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "operation", number: 2, shape: One(String), go: "v1.ManagedFieldsOperationType", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "time", number: 4, shape: One(Time), go: "v1.Time", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fieldsType", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fieldsV1", number: 7, shape: One(FieldsV1), go: "v1.FieldsV1", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "subresource", number: 8, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "manager", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "operation", number: 2, shape: One(String), go: "v1.ManagedFieldsOperationType", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "time", number: 4, shape: One(Time), go: "v1.Time", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fieldsType", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fieldsV1", number: 7, shape: One(FieldsV1), go: "v1.FieldsV1", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "subresource", number: 8, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6] };
 
 pub(super) static OBJECTMETA: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "generateName", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "namespace", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "selfLink", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "uid", number: 5, shape: One(String), go: "types.UID", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resourceVersion", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "generation", number: 7, shape: One(Int64), go: "int64", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "creationTimestamp", number: 8, shape: One(Time), go: "v1.Time", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "deletionTimestamp", number: 9, shape: One(Time), go: "v1.Time", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "deletionGracePeriodSeconds", number: 10, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "labels", number: 11, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "annotations", number: 12, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "ownerReferences", number: 13, shape: List(Nested(&super::meta_v1::OWNERREFERENCE)), go: "[]v1.OwnerReference", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "uid", list: ListType::Map, list_keys: &["uid"], ..Patch::NONE } },
-    Field { json: "finalizers", number: 14, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch { merge: true, list: ListType::Set, ..Patch::NONE } },
-    Field { json: "managedFields", number: 17, shape: List(Nested(&super::meta_v1::MANAGEDFIELDSENTRY)), go: "[]v1.ManagedFieldsEntry", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "generateName", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "namespace", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "selfLink", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "uid", number: 5, shape: One(String), go: "types.UID", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "resourceVersion", number: 6, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "generation", number: 7, shape: One(Int64), go: "int64", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "creationTimestamp", number: 8, shape: One(Time), go: "v1.Time", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "deletionTimestamp", number: 9, shape: One(Time), go: "v1.Time", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "deletionGracePeriodSeconds", number: 10, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "labels", number: 11, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "annotations", number: 12, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "ownerReferences", number: 13, shape: List(Nested(&super::meta_v1::OWNERREFERENCE)), go: "[]v1.OwnerReference", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "uid", list: ListType::Map, listed: true, list_keys: &["uid"], ..Patch::NONE } },
+    Field { json: "finalizers", number: 14, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, list: ListType::Set, listed: true, ..Patch::NONE } },
+    Field { json: "managedFields", number: 17, shape: List(Nested(&super::meta_v1::MANAGEDFIELDSENTRY)), go: "[]v1.ManagedFieldsEntry", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14] };
 
 pub(super) static OWNERREFERENCE: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.OwnerReference", atomic: true, fields: &[
-    Field { json: "apiVersion", number: 5, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "kind", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "name", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "uid", number: 4, shape: One(String), go: "types.UID", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "controller", number: 6, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "blockOwnerDeletion", number: 7, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "apiVersion", number: 5, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "kind", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "name", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "uid", number: 4, shape: One(String), go: "types.UID", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "controller", number: 6, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "blockOwnerDeletion", number: 7, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[1, 2, 3, 0, 4, 5] };
 
 pub(super) static PARTIALOBJECTMETADATA: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.PartialObjectMetadata", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2] };
 
 pub(super) static PARTIALOBJECTMETADATALIST: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.PartialObjectMetadataList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::meta_v1::PARTIALOBJECTMETADATA)), go: "[]v1.PartialObjectMetadata", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::meta_v1::PARTIALOBJECTMETADATA)), go: "[]v1.PartialObjectMetadata", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static PATCHOPTIONS: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.PatchOptions", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "dryRun", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "force", number: 2, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fieldManager", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fieldValidation", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "dryRun", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "force", number: 2, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fieldManager", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fieldValidation", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4, 5] };
 
 pub(super) static PRECONDITIONS: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.Preconditions", atomic: false, fields: &[
-    Field { json: "uid", number: 1, shape: One(String), go: "types.UID", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resourceVersion", number: 2, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "uid", number: 1, shape: One(String), go: "types.UID", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "resourceVersion", number: 2, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static SERVERADDRESSBYCLIENTCIDR: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.ServerAddressByClientCIDR", atomic: false, fields: &[
-    Field { json: "clientCIDR", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "serverAddress", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "clientCIDR", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "serverAddress", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static SHARDINFO: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.ShardInfo", atomic: false, fields: &[
-    Field { json: "selector", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "selector", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static STATUS: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.Status", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "message", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "reason", number: 4, shape: One(String), go: "v1.StatusReason", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "details", number: 5, shape: One(Nested(&super::meta_v1::STATUSDETAILS)), go: "v1.StatusDetails", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "code", number: 6, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "reason", number: 4, shape: One(String), go: "v1.StatusReason", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "details", number: 5, shape: One(Nested(&super::meta_v1::STATUSDETAILS)), go: "v1.StatusDetails", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "code", number: 6, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4, 5, 6, 7] };
 
 pub(super) static STATUSCAUSE: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.StatusCause", atomic: false, fields: &[
-    Field { json: "reason", number: 1, shape: One(String), go: "v1.CauseType", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "message", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "field", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "reason", number: 1, shape: One(String), go: "v1.CauseType", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "field", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static STATUSDETAILS: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.StatusDetails", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "group", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "kind", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "uid", number: 6, shape: One(String), go: "types.UID", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "causes", number: 4, shape: List(Nested(&super::meta_v1::STATUSCAUSE)), go: "[]v1.StatusCause", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "retryAfterSeconds", number: 5, shape: One(Int32), go: "int32", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "group", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "kind", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "uid", number: 6, shape: One(String), go: "types.UID", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "causes", number: 4, shape: List(Nested(&super::meta_v1::STATUSCAUSE)), go: "[]v1.StatusCause", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "retryAfterSeconds", number: 5, shape: One(Int32), go: "int32", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 4, 5, 3] };
 
 pub(super) static TABLE: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.Table", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 0, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "columnDefinitions", number: 0, shape: List(Nested(&super::meta_v1::TABLECOLUMNDEFINITION)), go: "[]v1.TableColumnDefinition", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "rows", number: 0, shape: List(Nested(&super::meta_v1::TABLEROW)), go: "[]v1.TableRow", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 0, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "columnDefinitions", number: 0, shape: List(Nested(&super::meta_v1::TABLECOLUMNDEFINITION)), go: "[]v1.TableColumnDefinition", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "rows", number: 0, shape: List(Nested(&super::meta_v1::TABLEROW)), go: "[]v1.TableRow", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[] };
 
 pub(super) static TABLECOLUMNDEFINITION: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.TableColumnDefinition", atomic: false, fields: &[
-    Field { json: "name", number: 0, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "type", number: 0, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "format", number: 0, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "description", number: 0, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "priority", number: 0, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "name", number: 0, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "type", number: 0, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "format", number: 0, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "description", number: 0, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "priority", number: 0, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[] };
 
 pub(super) static TABLEOPTIONS: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.TableOptions", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "includeObject", number: 1, shape: One(String), go: "v1.IncludeObjectPolicy", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "includeObject", number: 1, shape: One(String), go: "v1.IncludeObjectPolicy", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2] };
 
 pub(super) static TABLEROW: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.TableRow", atomic: false, fields: &[
-    Field { json: "cells", number: 0, shape: List(Any), go: "[]interface {}", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "conditions", number: 0, shape: List(Nested(&super::meta_v1::TABLEROWCONDITION)), go: "[]v1.TableRowCondition", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "object", number: 0, shape: One(RawExtension), go: "runtime.RawExtension", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "cells", number: 0, shape: List(Any), go: "[]interface {}", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "conditions", number: 0, shape: List(Nested(&super::meta_v1::TABLEROWCONDITION)), go: "[]v1.TableRowCondition", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "object", number: 0, shape: One(RawExtension), go: "runtime.RawExtension", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[] };
 
 pub(super) static TABLEROWCONDITION: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.TableRowCondition", atomic: false, fields: &[
-    Field { json: "type", number: 0, shape: One(String), go: "v1.RowConditionType", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 0, shape: One(String), go: "v1.ConditionStatus", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "reason", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "message", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "type", number: 0, shape: One(String), go: "v1.RowConditionType", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 0, shape: One(String), go: "v1.ConditionStatus", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "reason", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[] };
 
 pub(super) static UPDATEOPTIONS: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.UpdateOptions", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "dryRun", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fieldManager", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fieldValidation", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "dryRun", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "fieldManager", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fieldValidation", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static WATCHEVENT: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.WatchEvent", atomic: false, fields: &[
-    Field { json: "type", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "object", number: 2, shape: One(RawExtension), go: "runtime.RawExtension", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "type", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "object", number: 2, shape: One(RawExtension), go: "runtime.RawExtension", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };

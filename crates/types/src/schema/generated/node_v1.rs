@@ -5,26 +5,26 @@ use super::super::Shape::{List, Map, One};
 use super::super::Type::{Message as Nested, Quantity, String};
 
 pub(super) static OVERHEAD: Message = Message { name: "k8s.io/api/node/v1.Overhead", atomic: false, fields: &[
-    Field { json: "podFixed", number: 1, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "podFixed", number: 1, shape: Map(Quantity), go: "v1.ResourceList", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0] };
 
 pub(super) static RUNTIMECLASS: Message = Message { name: "k8s.io/api/node/v1.RuntimeClass", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "handler", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "overhead", number: 3, shape: One(Nested(&super::node_v1::OVERHEAD)), go: "v1.Overhead", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "scheduling", number: 4, shape: One(Nested(&super::node_v1::SCHEDULING)), go: "v1.Scheduling", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "handler", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "overhead", number: 3, shape: One(Nested(&super::node_v1::OVERHEAD)), go: "v1.Overhead", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "scheduling", number: 4, shape: One(Nested(&super::node_v1::SCHEDULING)), go: "v1.Scheduling", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4, 5] };
 
 pub(super) static RUNTIMECLASSLIST: Message = Message { name: "k8s.io/api/node/v1.RuntimeClassList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::node_v1::RUNTIMECLASS)), go: "[]v1.RuntimeClass", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::node_v1::RUNTIMECLASS)), go: "[]v1.RuntimeClass", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static SCHEDULING: Message = Message { name: "k8s.io/api/node/v1.Scheduling", atomic: false, fields: &[
-    Field { json: "nodeSelector", number: 1, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "tolerations", number: 2, shape: List(Nested(&super::core_v1::TOLERATION)), go: "[]v1.Toleration", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "nodeSelector", number: 1, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "tolerations", number: 2, shape: List(Nested(&super::core_v1::TOLERATION)), go: "[]v1.Toleration", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1] };

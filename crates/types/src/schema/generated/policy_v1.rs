@@ -5,40 +5,40 @@ use super::super::Shape::{List, Map, One};
 use super::super::Type::{Int32, Int64, IntOrString, Message as Nested, String, Time};
 
 pub(super) static EVICTION: Message = Message { name: "k8s.io/api/policy/v1.Eviction", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "deleteOptions", number: 2, shape: One(Nested(&super::meta_v1::DELETEOPTIONS)), go: "v1.DeleteOptions", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "deleteOptions", number: 2, shape: One(Nested(&super::meta_v1::DELETEOPTIONS)), go: "v1.DeleteOptions", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static PODDISRUPTIONBUDGET: Message = Message { name: "k8s.io/api/policy/v1.PodDisruptionBudget", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::policy_v1::PODDISRUPTIONBUDGETSPEC)), go: "v1.PodDisruptionBudgetSpec", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 3, shape: One(Nested(&super::policy_v1::PODDISRUPTIONBUDGETSTATUS)), go: "v1.PodDisruptionBudgetStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::policy_v1::PODDISRUPTIONBUDGETSPEC)), go: "v1.PodDisruptionBudgetSpec", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 3, shape: One(Nested(&super::policy_v1::PODDISRUPTIONBUDGETSTATUS)), go: "v1.PodDisruptionBudgetStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static PODDISRUPTIONBUDGETLIST: Message = Message { name: "k8s.io/api/policy/v1.PodDisruptionBudgetList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::policy_v1::PODDISRUPTIONBUDGET)), go: "[]v1.PodDisruptionBudget", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::policy_v1::PODDISRUPTIONBUDGET)), go: "[]v1.PodDisruptionBudget", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static PODDISRUPTIONBUDGETSPEC: Message = Message { name: "k8s.io/api/policy/v1.PodDisruptionBudgetSpec", atomic: false, fields: &[
-    Field { json: "minAvailable", number: 1, shape: One(IntOrString), go: "intstr.IntOrString", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "selector", number: 2, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "maxUnavailable", number: 3, shape: One(IntOrString), go: "intstr.IntOrString", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "unhealthyPodEvictionPolicy", number: 4, shape: One(String), go: "v1.UnhealthyPodEvictionPolicyType", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "minAvailable", number: 1, shape: One(IntOrString), go: "intstr.IntOrString", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "selector", number: 2, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "maxUnavailable", number: 3, shape: One(IntOrString), go: "intstr.IntOrString", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "unhealthyPodEvictionPolicy", number: 4, shape: One(String), go: "v1.UnhealthyPodEvictionPolicyType", optional: true, omit_empty: true, required: false, values: &["AlwaysAllow", "IfHealthyBudget"], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static PODDISRUPTIONBUDGETSTATUS: Message = Message { name: "k8s.io/api/policy/v1.PodDisruptionBudgetStatus", atomic: false, fields: &[
-    Field { json: "observedGeneration", number: 1, shape: One(Int64), go: "int64", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "disruptedPods", number: 2, shape: Map(Time), go: "map[string]v1.Time", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "disruptionsAllowed", number: 3, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "currentHealthy", number: 4, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "desiredHealthy", number: 5, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "expectedPods", number: 6, shape: One(Int32), go: "int32", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "conditions", number: 7, shape: List(Nested(&super::meta_v1::CONDITION)), go: "[]v1.Condition", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "type", list: ListType::Map, list_keys: &["type"], ..Patch::NONE } },
+    Field { json: "observedGeneration", number: 1, shape: One(Int64), go: "int64", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "disruptedPods", number: 2, shape: Map(Time), go: "map[string]v1.Time", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "disruptionsAllowed", number: 3, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "currentHealthy", number: 4, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "desiredHealthy", number: 5, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "expectedPods", number: 6, shape: One(Int32), go: "int32", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "conditions", number: 7, shape: List(Nested(&super::meta_v1::CONDITION)), go: "[]v1.Condition", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "type", list: ListType::Map, listed: true, list_keys: &["type"], ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3, 4, 5, 6] };

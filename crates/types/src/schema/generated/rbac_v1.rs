@@ -5,85 +5,85 @@ use super::super::Shape::{List, One};
 use super::super::Type::{Message as Nested, String};
 
 pub(super) static AGGREGATIONRULE: Message = Message { name: "k8s.io/api/rbac/v1.AggregationRule", atomic: false, fields: &[
-    Field { json: "clusterRoleSelectors", number: 1, shape: List(Nested(&super::meta_v1::LABELSELECTOR)), go: "[]v1.LabelSelector", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "clusterRoleSelectors", number: 1, shape: List(Nested(&super::meta_v1::LABELSELECTOR)), go: "[]v1.LabelSelector", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0] };
 
 pub(super) static CLUSTERROLE: Message = Message { name: "k8s.io/api/rbac/v1.ClusterRole", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "rules", number: 2, shape: List(Nested(&super::rbac_v1::POLICYRULE)), go: "[]v1.PolicyRule", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "aggregationRule", number: 3, shape: One(Nested(&super::rbac_v1::AGGREGATIONRULE)), go: "v1.AggregationRule", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "rules", number: 2, shape: List(Nested(&super::rbac_v1::POLICYRULE)), go: "[]v1.PolicyRule", optional: false, omit_empty: false, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "aggregationRule", number: 3, shape: One(Nested(&super::rbac_v1::AGGREGATIONRULE)), go: "v1.AggregationRule", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static CLUSTERROLEBINDING: Message = Message { name: "k8s.io/api/rbac/v1.ClusterRoleBinding", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "subjects", number: 2, shape: List(Nested(&super::rbac_v1::SUBJECT)), go: "[]v1.Subject", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "roleRef", number: 3, shape: One(Nested(&super::rbac_v1::ROLEREF)), go: "v1.RoleRef", optional: false, omit_empty: false, patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "subjects", number: 2, shape: List(Nested(&super::rbac_v1::SUBJECT)), go: "[]v1.Subject", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "roleRef", number: 3, shape: One(Nested(&super::rbac_v1::ROLEREF)), go: "v1.RoleRef", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
 ], wire: &[2, 3, 4] };
 
 pub(super) static CLUSTERROLEBINDINGLIST: Message = Message { name: "k8s.io/api/rbac/v1.ClusterRoleBindingList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::rbac_v1::CLUSTERROLEBINDING)), go: "[]v1.ClusterRoleBinding", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::rbac_v1::CLUSTERROLEBINDING)), go: "[]v1.ClusterRoleBinding", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static CLUSTERROLELIST: Message = Message { name: "k8s.io/api/rbac/v1.ClusterRoleList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::rbac_v1::CLUSTERROLE)), go: "[]v1.ClusterRole", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::rbac_v1::CLUSTERROLE)), go: "[]v1.ClusterRole", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static POLICYRULE: Message = Message { name: "k8s.io/api/rbac/v1.PolicyRule", atomic: false, fields: &[
-    Field { json: "verbs", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "apiGroups", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resources", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "resourceNames", number: 4, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "nonResourceURLs", number: 5, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "verbs", number: 1, shape: List(String), go: "[]string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "apiGroups", number: 2, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "resources", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "resourceNames", number: 4, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "nonResourceURLs", number: 5, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1, 2, 3, 4] };
 
 pub(super) static ROLE: Message = Message { name: "k8s.io/api/rbac/v1.Role", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "rules", number: 2, shape: List(Nested(&super::rbac_v1::POLICYRULE)), go: "[]v1.PolicyRule", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "rules", number: 2, shape: List(Nested(&super::rbac_v1::POLICYRULE)), go: "[]v1.PolicyRule", optional: false, omit_empty: false, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[2, 3] };
 
 pub(super) static ROLEBINDING: Message = Message { name: "k8s.io/api/rbac/v1.RoleBinding", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "subjects", number: 2, shape: List(Nested(&super::rbac_v1::SUBJECT)), go: "[]v1.Subject", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "roleRef", number: 3, shape: One(Nested(&super::rbac_v1::ROLEREF)), go: "v1.RoleRef", optional: false, omit_empty: false, patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "subjects", number: 2, shape: List(Nested(&super::rbac_v1::SUBJECT)), go: "[]v1.Subject", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "roleRef", number: 3, shape: One(Nested(&super::rbac_v1::ROLEREF)), go: "v1.RoleRef", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
 ], wire: &[2, 3, 4] };
 
 pub(super) static ROLEBINDINGLIST: Message = Message { name: "k8s.io/api/rbac/v1.RoleBindingList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::rbac_v1::ROLEBINDING)), go: "[]v1.RoleBinding", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::rbac_v1::ROLEBINDING)), go: "[]v1.RoleBinding", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static ROLELIST: Message = Message { name: "k8s.io/api/rbac/v1.RoleList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::rbac_v1::ROLE)), go: "[]v1.Role", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::rbac_v1::ROLE)), go: "[]v1.Role", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static ROLEREF: Message = Message { name: "k8s.io/api/rbac/v1.RoleRef", atomic: true, fields: &[
-    Field { json: "apiGroup", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "kind", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "name", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "apiGroup", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "kind", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "name", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static SUBJECT: Message = Message { name: "k8s.io/api/rbac/v1.Subject", atomic: true, fields: &[
-    Field { json: "kind", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "apiGroup", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "name", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "namespace", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "apiGroup", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "name", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "namespace", number: 4, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };

@@ -5,173 +5,173 @@ use super::super::Shape::{List, Map, One};
 use super::super::Type::{Bool, Int32, Int64, Message as Nested, Quantity, String, Time};
 
 pub(super) static CSIDRIVER: Message = Message { name: "k8s.io/api/storage/v1.CSIDriver", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::storage_v1::CSIDRIVERSPEC)), go: "v1.CSIDriverSpec", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::storage_v1::CSIDRIVERSPEC)), go: "v1.CSIDriverSpec", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static CSIDRIVERLIST: Message = Message { name: "k8s.io/api/storage/v1.CSIDriverList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::storage_v1::CSIDRIVER)), go: "[]v1.CSIDriver", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::storage_v1::CSIDRIVER)), go: "[]v1.CSIDriver", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static CSIDRIVERSPEC: Message = Message { name: "k8s.io/api/storage/v1.CSIDriverSpec", atomic: false, fields: &[
-    Field { json: "attachRequired", number: 1, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "podInfoOnMount", number: 2, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "volumeLifecycleModes", number: 3, shape: List(String), go: "[]v1.VolumeLifecycleMode", optional: false, omit_empty: true, patch: Patch { list: ListType::Set, ..Patch::NONE } },
-    Field { json: "storageCapacity", number: 4, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "fsGroupPolicy", number: 5, shape: One(String), go: "v1.FSGroupPolicy", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "tokenRequests", number: 6, shape: List(Nested(&super::storage_v1::TOKENREQUEST)), go: "[]v1.TokenRequest", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "requiresRepublish", number: 7, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "seLinuxMount", number: 8, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "nodeAllocatableUpdatePeriodSeconds", number: 9, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "serviceAccountTokenInSecrets", number: 10, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "preventPodSchedulingIfMissing", number: 11, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "attachRequired", number: 1, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "podInfoOnMount", number: 2, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "volumeLifecycleModes", number: 3, shape: List(String), go: "[]v1.VolumeLifecycleMode", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { list: ListType::Set, listed: true, ..Patch::NONE } },
+    Field { json: "storageCapacity", number: 4, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "fsGroupPolicy", number: 5, shape: One(String), go: "v1.FSGroupPolicy", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "tokenRequests", number: 6, shape: List(Nested(&super::storage_v1::TOKENREQUEST)), go: "[]v1.TokenRequest", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "requiresRepublish", number: 7, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "seLinuxMount", number: 8, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "nodeAllocatableUpdatePeriodSeconds", number: 9, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "serviceAccountTokenInSecrets", number: 10, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "preventPodSchedulingIfMissing", number: 11, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10] };
 
 pub(super) static CSINODE: Message = Message { name: "k8s.io/api/storage/v1.CSINode", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::storage_v1::CSINODESPEC)), go: "v1.CSINodeSpec", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 3, shape: One(Nested(&super::storage_v1::CSINODESTATUS)), go: "v1.CSINodeStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::storage_v1::CSINODESPEC)), go: "v1.CSINodeSpec", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 3, shape: One(Nested(&super::storage_v1::CSINODESTATUS)), go: "v1.CSINodeStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static CSINODEDRIVER: Message = Message { name: "k8s.io/api/storage/v1.CSINodeDriver", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "nodeID", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "topologyKeys", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "allocatable", number: 4, shape: One(Nested(&super::storage_v1::VOLUMENODERESOURCES)), go: "v1.VolumeNodeResources", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "nodeID", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "topologyKeys", number: 3, shape: List(String), go: "[]string", optional: false, omit_empty: false, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "allocatable", number: 4, shape: One(Nested(&super::storage_v1::VOLUMENODERESOURCES)), go: "v1.VolumeNodeResources", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static CSINODELIST: Message = Message { name: "k8s.io/api/storage/v1.CSINodeList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::storage_v1::CSINODE)), go: "[]v1.CSINode", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::storage_v1::CSINODE)), go: "[]v1.CSINode", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static CSINODESPEC: Message = Message { name: "k8s.io/api/storage/v1.CSINodeSpec", atomic: false, fields: &[
-    Field { json: "drivers", number: 1, shape: List(Nested(&super::storage_v1::CSINODEDRIVER)), go: "[]v1.CSINodeDriver", optional: false, omit_empty: false, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "drivers", number: 1, shape: List(Nested(&super::storage_v1::CSINODEDRIVER)), go: "[]v1.CSINodeDriver", optional: false, omit_empty: false, required: true, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
 ], wire: &[0] };
 
 pub(super) static CSINODESTATUS: Message = Message { name: "k8s.io/api/storage/v1.CSINodeStatus", atomic: false, fields: &[
-    Field { json: "storageHealth", number: 1, shape: List(Nested(&super::storage_v1::STORAGEHEALTH)), go: "[]v1.StorageHealth", optional: false, omit_empty: true, patch: Patch { merge: true, merge_key: "name", list: ListType::Map, list_keys: &["name"], ..Patch::NONE } },
+    Field { json: "storageHealth", number: 1, shape: List(Nested(&super::storage_v1::STORAGEHEALTH)), go: "[]v1.StorageHealth", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { merge: true, merge_key: "name", list: ListType::Map, listed: true, list_keys: &["name"], ..Patch::NONE } },
 ], wire: &[0] };
 
 pub(super) static CSISTORAGECAPACITY: Message = Message { name: "k8s.io/api/storage/v1.CSIStorageCapacity", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "nodeTopology", number: 2, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, patch: Patch { atomic: true, ..Patch::NONE } },
-    Field { json: "storageClassName", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "capacity", number: 4, shape: One(Quantity), go: "resource.Quantity", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "maximumVolumeSize", number: 5, shape: One(Quantity), go: "resource.Quantity", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "nodeTopology", number: 2, shape: One(Nested(&super::meta_v1::LABELSELECTOR)), go: "v1.LabelSelector", optional: true, omit_empty: true, required: false, values: &[], patch: Patch { atomic: true, ..Patch::NONE } },
+    Field { json: "storageClassName", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "capacity", number: 4, shape: One(Quantity), go: "resource.Quantity", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "maximumVolumeSize", number: 5, shape: One(Quantity), go: "resource.Quantity", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4, 5, 6] };
 
 pub(super) static CSISTORAGECAPACITYLIST: Message = Message { name: "k8s.io/api/storage/v1.CSIStorageCapacityList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::storage_v1::CSISTORAGECAPACITY)), go: "[]v1.CSIStorageCapacity", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::storage_v1::CSISTORAGECAPACITY)), go: "[]v1.CSIStorageCapacity", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static STORAGECLASS: Message = Message { name: "k8s.io/api/storage/v1.StorageClass", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "provisioner", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "parameters", number: 3, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "reclaimPolicy", number: 4, shape: One(String), go: "v1.PersistentVolumeReclaimPolicy", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "mountOptions", number: 5, shape: List(String), go: "[]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "allowVolumeExpansion", number: 6, shape: One(Bool), go: "bool", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "volumeBindingMode", number: 7, shape: One(String), go: "v1.VolumeBindingMode", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "allowedTopologies", number: 8, shape: List(Nested(&super::core_v1::TOPOLOGYSELECTORTERM)), go: "[]v1.TopologySelectorTerm", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "provisioner", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "parameters", number: 3, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "reclaimPolicy", number: 4, shape: One(String), go: "v1.PersistentVolumeReclaimPolicy", optional: true, omit_empty: true, required: false, values: &["Delete", "Recycle", "Retain"], patch: Patch::NONE },
+    Field { json: "mountOptions", number: 5, shape: List(String), go: "[]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
+    Field { json: "allowVolumeExpansion", number: 6, shape: One(Bool), go: "bool", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "volumeBindingMode", number: 7, shape: One(String), go: "v1.VolumeBindingMode", optional: true, omit_empty: true, required: false, values: &["Immediate", "WaitForFirstConsumer"], patch: Patch::NONE },
+    Field { json: "allowedTopologies", number: 8, shape: List(Nested(&super::core_v1::TOPOLOGYSELECTORTERM)), go: "[]v1.TopologySelectorTerm", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[2, 3, 4, 5, 6, 7, 8, 9] };
 
 pub(super) static STORAGECLASSLIST: Message = Message { name: "k8s.io/api/storage/v1.StorageClassList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::storage_v1::STORAGECLASS)), go: "[]v1.StorageClass", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::storage_v1::STORAGECLASS)), go: "[]v1.StorageClass", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static STORAGEHEALTH: Message = Message { name: "k8s.io/api/storage/v1.StorageHealth", atomic: false, fields: &[
-    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "healthConditions", number: 2, shape: List(Nested(&super::storage_v1::STORAGEHEALTHCONDITION)), go: "[]v1.StorageHealthCondition", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "name", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "healthConditions", number: 2, shape: List(Nested(&super::storage_v1::STORAGEHEALTHCONDITION)), go: "[]v1.StorageHealthCondition", optional: false, omit_empty: true, required: false, values: &[], patch: Patch { listed: true, ..Patch::NONE } },
 ], wire: &[0, 1] };
 
 pub(super) static STORAGEHEALTHCONDITION: Message = Message { name: "k8s.io/api/storage/v1.StorageHealthCondition", atomic: false, fields: &[
-    Field { json: "status", number: 1, shape: One(String), go: "v1.StorageHealthStatusType", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "reason", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "message", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "accessMode", number: 4, shape: One(String), go: "v1.PersistentVolumeAccessMode", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "volumeMode", number: 5, shape: One(String), go: "v1.PersistentVolumeMode", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "lastTransitionTime", number: 6, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "status", number: 1, shape: One(String), go: "v1.StorageHealthStatusType", optional: false, omit_empty: false, required: true, values: &["StorageDegraded", "StorageUnreachable"], patch: Patch::NONE },
+    Field { json: "reason", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 3, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "accessMode", number: 4, shape: One(String), go: "v1.PersistentVolumeAccessMode", optional: true, omit_empty: true, required: false, values: &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"], patch: Patch::NONE },
+    Field { json: "volumeMode", number: 5, shape: One(String), go: "v1.PersistentVolumeMode", optional: true, omit_empty: true, required: false, values: &["Block", "Filesystem"], patch: Patch::NONE },
+    Field { json: "lastTransitionTime", number: 6, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3, 4, 5] };
 
 pub(super) static TOKENREQUEST: Message = Message { name: "k8s.io/api/storage/v1.TokenRequest", atomic: false, fields: &[
-    Field { json: "audience", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "expirationSeconds", number: 2, shape: One(Int64), go: "int64", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "audience", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "expirationSeconds", number: 2, shape: One(Int64), go: "int64", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static VOLUMEATTACHMENT: Message = Message { name: "k8s.io/api/storage/v1.VolumeAttachment", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "spec", number: 2, shape: One(Nested(&super::storage_v1::VOLUMEATTACHMENTSPEC)), go: "v1.VolumeAttachmentSpec", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "status", number: 3, shape: One(Nested(&super::storage_v1::VOLUMEATTACHMENTSTATUS)), go: "v1.VolumeAttachmentStatus", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "spec", number: 2, shape: One(Nested(&super::storage_v1::VOLUMEATTACHMENTSPEC)), go: "v1.VolumeAttachmentSpec", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "status", number: 3, shape: One(Nested(&super::storage_v1::VOLUMEATTACHMENTSTATUS)), go: "v1.VolumeAttachmentStatus", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static VOLUMEATTACHMENTLIST: Message = Message { name: "k8s.io/api/storage/v1.VolumeAttachmentList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::storage_v1::VOLUMEATTACHMENT)), go: "[]v1.VolumeAttachment", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::storage_v1::VOLUMEATTACHMENT)), go: "[]v1.VolumeAttachment", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static VOLUMEATTACHMENTSOURCE: Message = Message { name: "k8s.io/api/storage/v1.VolumeAttachmentSource", atomic: false, fields: &[
-    Field { json: "persistentVolumeName", number: 1, shape: One(String), go: "string", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "inlineVolumeSpec", number: 2, shape: One(Nested(&super::core_v1::PERSISTENTVOLUMESPEC)), go: "v1.PersistentVolumeSpec", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "persistentVolumeName", number: 1, shape: One(String), go: "string", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "inlineVolumeSpec", number: 2, shape: One(Nested(&super::core_v1::PERSISTENTVOLUMESPEC)), go: "v1.PersistentVolumeSpec", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1] };
 
 pub(super) static VOLUMEATTACHMENTSPEC: Message = Message { name: "k8s.io/api/storage/v1.VolumeAttachmentSpec", atomic: false, fields: &[
-    Field { json: "attacher", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "source", number: 2, shape: One(Nested(&super::storage_v1::VOLUMEATTACHMENTSOURCE)), go: "v1.VolumeAttachmentSource", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "nodeName", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "attacher", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "source", number: 2, shape: One(Nested(&super::storage_v1::VOLUMEATTACHMENTSOURCE)), go: "v1.VolumeAttachmentSource", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "nodeName", number: 3, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static VOLUMEATTACHMENTSTATUS: Message = Message { name: "k8s.io/api/storage/v1.VolumeAttachmentStatus", atomic: false, fields: &[
-    Field { json: "attached", number: 1, shape: One(Bool), go: "bool", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "attachmentMetadata", number: 2, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "attachError", number: 3, shape: One(Nested(&super::storage_v1::VOLUMEERROR)), go: "v1.VolumeError", optional: true, omit_empty: true, patch: Patch::NONE },
-    Field { json: "detachError", number: 4, shape: One(Nested(&super::storage_v1::VOLUMEERROR)), go: "v1.VolumeError", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "attached", number: 1, shape: One(Bool), go: "bool", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "attachmentMetadata", number: 2, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "attachError", number: 3, shape: One(Nested(&super::storage_v1::VOLUMEERROR)), go: "v1.VolumeError", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "detachError", number: 4, shape: One(Nested(&super::storage_v1::VOLUMEERROR)), go: "v1.VolumeError", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2, 3] };
 
 pub(super) static VOLUMEATTRIBUTESCLASS: Message = Message { name: "k8s.io/api/storage/v1.VolumeAttributesClass", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "driverName", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "parameters", number: 3, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::OBJECTMETA)), go: "v1.ObjectMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "driverName", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "parameters", number: 3, shape: Map(String), go: "map[string]string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3, 4] };
 
 pub(super) static VOLUMEATTRIBUTESCLASSLIST: Message = Message { name: "k8s.io/api/storage/v1.VolumeAttributesClassList", atomic: false, fields: &[
-    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "items", number: 2, shape: List(Nested(&super::storage_v1::VOLUMEATTRIBUTESCLASS)), go: "[]v1.VolumeAttributesClass", optional: false, omit_empty: false, patch: Patch::NONE },
+    Field { json: "kind", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "apiVersion", number: 0, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "metadata", number: 1, shape: One(Nested(&super::meta_v1::LISTMETA)), go: "v1.ListMeta", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "items", number: 2, shape: List(Nested(&super::storage_v1::VOLUMEATTRIBUTESCLASS)), go: "[]v1.VolumeAttributesClass", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
 ], wire: &[2, 3] };
 
 pub(super) static VOLUMEERROR: Message = Message { name: "k8s.io/api/storage/v1.VolumeError", atomic: false, fields: &[
-    Field { json: "time", number: 1, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, patch: Patch::NONE },
-    Field { json: "message", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, patch: Patch::NONE },
-    Field { json: "errorCode", number: 3, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "time", number: 1, shape: One(Time), go: "v1.Time", optional: false, omit_empty: false, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "message", number: 2, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
+    Field { json: "errorCode", number: 3, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0, 1, 2] };
 
 pub(super) static VOLUMENODERESOURCES: Message = Message { name: "k8s.io/api/storage/v1.VolumeNodeResources", atomic: false, fields: &[
-    Field { json: "count", number: 1, shape: One(Int32), go: "int32", optional: true, omit_empty: true, patch: Patch::NONE },
+    Field { json: "count", number: 1, shape: One(Int32), go: "int32", optional: true, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[0] };

@@ -1,0 +1,221 @@
+//! OpenAPI documents beside kube-apiserver's, and `kubectl explain` on both.
+//!
+//! Descriptions are upstream's prose and not served for built-in kinds; everything else is compared.
+
+use coffer_sim::peers::{ApiserverOptions, Coffer, Etcd, KubeApiserver, Kubectl};
+use serde_json::{Map, Value};
+
+use crate::quiet;
+
+/// A definition with what a schema can hold.
+const DEFINITION: &str = r#"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.parts.example.com}
+spec:
+  group: parts.example.com
+  scope: Namespaced
+  names: {plural: gadgets, kind: Gadget}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        description: A gadget.
+        required: [spec]
+        properties:
+          spec:
+            type: object
+            description: What is wanted.
+            properties:
+              size: {type: integer, format: int32, minimum: 1, default: 3, description: How large.}
+              port: {x-kubernetes-int-or-string: true, description: A port.}
+              parts:
+                type: array
+                description: What it is made of.
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [name]
+                items:
+                  type: object
+                  required: [name]
+                  properties: {name: {type: string}, color: {type: string, enum: [red, blue]}}
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+"#;
+
+/// What differs and why: the way to it begins so.
+const DIFFERENCES: &[(&str, &str)] = &[
+    ("api/v1 /api/v1/namespaces/{name} delete responses", "the answer is the namespace, and ours says so"),
+    ("api/v1 io.k8s.api.core.v1.AppArmorProfile x-kubernetes-unions", "no client reads it"),
+    ("api/v1 io.k8s.api.core.v1.PodSchedulingGroup x-kubernetes-unions", "no client reads it"),
+    ("api/v1 io.k8s.api.core.v1.SeccompProfile x-kubernetes-unions", "no client reads it"),
+    ("api/v1 io.k8s.api.core.v1.AzureDiskVolumeSource properties cachingMode", "the marker names a constant"),
+    ("api/v1 io.k8s.api.core.v1.AzureDiskVolumeSource properties kind", "the marker names a constant"),
+    (OWN_FIELDS[0], "upstream's prose"),
+    (OWN_FIELDS[1], "upstream's prose"),
+    (OWN_FIELDS[2], "upstream's prose"),
+    ("apis/parts.example.com/v1 com.example.parts.v1.GadgetList", "upstream's prose"),
+    (
+        "apis/parts.example.com/v1 io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
+        "there it is named for every group that upstream has",
+    ),
+];
+const OWN_FIELDS: [&str; 3] = [
+    "apis/parts.example.com/v1 com.example.parts.v1.Gadget properties apiVersion description",
+    "apis/parts.example.com/v1 com.example.parts.v1.Gadget properties kind description",
+    "apis/parts.example.com/v1 com.example.parts.v1.Gadget properties metadata description",
+];
+
+/// A parameter of an alpha feature that coffer does not have.
+const NOT_SERVED: &str = "shardSelector";
+
+/// Kinds whose fields are asked for in all depth.
+const EXPLAINED: &[&str] = &[
+    "secret",
+    "configmap",
+    "serviceaccount",
+    "namespace",
+    "node",
+    "pod",
+    "event",
+    "lease",
+    "clusterrole",
+    "rolebinding",
+    "customresourcedefinition.spec.names",
+    "gadget",
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn openapi_documents_are_those_of_kube_apiserver() {
+    let etcd = tokio::task::spawn_blocking(Etcd::start).await.expect("etcd");
+    let coffer = tokio::task::spawn_blocking(|| Coffer::up(quiet, &[]));
+    let stock = tokio::task::spawn_blocking(move || {
+        (KubeApiserver::start(&etcd, &ApiserverOptions::default()), etcd)
+    });
+    let (coffer, (stock, _etcd)) = (coffer.await.expect("coffer"), stock.await.expect("kube-apiserver"));
+    tokio::task::spawn_blocking(move || {
+        let (theirs, ours) = (stock.kubectl(), Kubectl::new(coffer.kubeconfig()));
+        for kubectl in [&theirs, &ours] {
+            let made = kubectl.run_with_input(&["create", "-f", "-"], DEFINITION);
+            assert_eq!(made.code, 0, "{}", made.stderr);
+            let wait = ["wait", "--for=condition=Established", "crd/gadgets.parts.example.com"];
+            assert_eq!(kubectl.run(&wait).code, 0);
+        }
+        let mut failures = documents(&theirs, &ours);
+        failures.extend(EXPLAINED.iter().filter_map(|kind| explained(kind, &theirs, &ours)));
+        assert!(failures.is_empty(), "{} differences\n{}", failures.len(), failures.join("\n"));
+    })
+    .await
+    .expect("compared");
+}
+
+/// Every document that coffer has.
+fn documents(theirs: &Kubectl, ours: &Kubectl) -> Vec<String> {
+    let mut failures = Vec::new();
+    let mut used = vec![false; DIFFERENCES.len()];
+    let index = raw(ours, "/openapi/v3");
+    let known = raw(theirs, "/openapi/v3");
+    let paths = index["paths"].as_object().expect("paths");
+    assert!(paths.contains_key("apis/parts.example.com/v1"));
+    // The operator's kinds are not installed on the other.
+    for path in paths.keys().filter(|path| known["paths"].get(path.as_str()).is_some()) {
+        let (expected, found) =
+            (raw(theirs, &format!("/openapi/v3/{path}")), raw(ours, &format!("/openapi/v3/{path}")));
+        let part = |document: &Value, pointer: &str| -> Map<String, Value> {
+            document.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default()
+        };
+        assert!(!part(&found, "/paths").is_empty(), "{path}");
+        for pointer in ["/paths", "/components/schemas"] {
+            let expected = part(&expected, pointer);
+            for (name, value) in part(&found, pointer) {
+                let custom = name.starts_with("com.example.");
+                let wanted = expected.get(&name).map(|wanted| plain(wanted, custom));
+                let mut found = Vec::new();
+                compare(&format!("{path} {name}"), wanted.as_ref(), Some(&plain(&value, custom)), &mut found);
+                for (title, text) in found {
+                    match DIFFERENCES.iter().position(|(start, _)| title.starts_with(start)) {
+                        Some(index) => used[index] = true,
+                        None => failures.push(format!("{title}{text}")),
+                    }
+                }
+            }
+        }
+    }
+    failures.extend(
+        DIFFERENCES
+            .iter()
+            .zip(used)
+            .filter(|(_, used)| !used)
+            .map(|((start, _), _)| format!("{start} no longer differs")),
+    );
+    failures
+}
+
+/// Where two values differ, as deep as can be told.
+fn compare(at: &str, expected: Option<&Value>, found: Option<&Value>, all: &mut Vec<(String, String)>) {
+    match (expected, found) {
+        _ if expected == found => {}
+        (Some(Value::Object(expected)), Some(Value::Object(found))) => {
+            let keys: std::collections::BTreeSet<&String> = expected.keys().chain(found.keys()).collect();
+            for key in keys {
+                compare(&format!("{at} {key}"), expected.get(key), found.get(key), all);
+            }
+        }
+        _ => {
+            let shown = |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), Value::to_string);
+            let text =
+                format!("\n    kube-apiserver {}\n    coffer         {}", shown(expected), shown(found));
+            all.push((at.to_owned(), text));
+        }
+    }
+}
+
+/// Without descriptions, unless they are the definition's own, and with one way to write a reference.
+fn plain(value: &Value, described: bool) -> Value {
+    match value {
+        Value::Object(members) => {
+            let mut plain_members: Map<String, Value> = members
+                .iter()
+                .filter(|(key, value)| key.as_str() != "description" || !value.is_string() || described)
+                .map(|(key, value)| (key.clone(), plain(value, described)))
+                .collect();
+            // Next to a description a reference stands in a list of one.
+            if let Some(Value::Array(all)) = plain_members.get("allOf")
+                && let [Value::Object(only)] = &all[..]
+            {
+                let only = only.clone();
+                plain_members.remove("allOf");
+                plain_members.extend(only);
+            }
+            plain_members.into()
+        }
+        Value::Array(items) => {
+            let served = items.iter().filter(|item| item["name"] != NOT_SERVED);
+            let mut items: Vec<Value> = served.map(|item| plain(item, described)).collect();
+            if items.iter().all(Value::is_string) || items.iter().all(|item| item.get("group").is_some()) {
+                items.sort_by_key(Value::to_string);
+            }
+            items.into()
+        }
+        other => other.clone(),
+    }
+}
+
+fn raw(kubectl: &Kubectl, path: &str) -> Value {
+    let answer = kubectl.run(&["get", "--raw", path]);
+    assert_eq!(answer.code, 0, "{path}: {}", answer.stderr);
+    serde_json::from_str(&answer.stdout).expect("JSON")
+}
+
+fn explained(kind: &str, theirs: &Kubectl, ours: &Kubectl) -> Option<String> {
+    let ask = |kubectl: &Kubectl| {
+        let answer = kubectl.run(&["explain", kind, "--recursive"]);
+        let fields = answer.stdout.split_once("FIELDS:").map(|(_, fields)| fields.to_owned());
+        fields.unwrap_or_else(|| format!("{} {}", answer.code, answer.stderr))
+    };
+    let (expected, found) = (ask(theirs), ask(ours));
+    let line = expected.lines().zip(found.lines()).find(|(one, other)| one != other);
+    (expected != found).then(|| format!("explain {kind}: {line:?}"))
+}

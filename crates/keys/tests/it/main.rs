@@ -1,0 +1,7 @@
+//! Tests of the audit through its public interface.
+
+mod audit;
+mod inspect;
+mod migrate;
+mod plugin;
+mod snapshot;

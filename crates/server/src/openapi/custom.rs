@@ -1,0 +1,88 @@
+//! The schemas of custom resources, as their definitions have them: descriptions and all.
+
+use coffer_types::Value as Tree;
+use coffer_types::codec::json;
+use coffer_types::schema::{Shape, Type, lookup};
+use serde_json::{Map, Value, json};
+
+use super::schemas::{self, Components, reference};
+use crate::resources::info::ResourceInfo;
+
+/// Adds the kind and its list, and gives their names.
+pub(super) fn add(
+    info: &ResourceInfo,
+    definition: Option<&Tree>,
+    components: &mut Components,
+) -> (String, String) {
+    let reversed: Vec<&str> = info.group.rsplit('.').collect();
+    let package = format!("{}.{}", reversed.join("."), info.version);
+    let (name, list) = (format!("{package}.{}", info.kind), format!("{package}.{}", info.list_kind));
+    let object_meta = metadata_of("Namespace", components);
+    let list_meta = metadata_of("NamespaceList", components);
+    let mut schema =
+        definition.and_then(|definition| of_version(definition, &info.version)).unwrap_or_default();
+    spell_out(&mut schema);
+    schema.entry("type").or_insert_with(|| "object".into());
+    let properties = schema.entry("properties").or_insert_with(|| Map::new().into());
+    if let Value::Object(properties) = properties {
+        for (field, own) in [
+            ("apiVersion", json!({ "type": "string" })),
+            ("kind", json!({ "type": "string" })),
+            ("metadata", object_meta),
+        ] {
+            properties.insert(field.to_owned(), own);
+        }
+    }
+    let kind_of = |kind: &str| json!([{ "group": info.group, "version": info.version, "kind": kind }]);
+    schema.insert("x-kubernetes-group-version-kind".into(), kind_of(&info.kind));
+    components.insert(name.clone(), schema.into());
+    components.insert(
+        list.clone(),
+        json!({
+            "type": "object",
+            "required": ["items"],
+            "properties": {
+                "apiVersion": { "type": "string" },
+                "kind": { "type": "string" },
+                "metadata": list_meta,
+                "items": { "type": "array", "items": reference(&name) },
+            },
+            "x-kubernetes-group-version-kind": kind_of(&info.list_kind),
+        }),
+    );
+    (name, list)
+}
+
+/// A reference to what every kind's `metadata` is, as one of them has it.
+fn metadata_of(kind: &str, components: &mut Components) -> Value {
+    let field = lookup("", "v1", kind).and_then(|kind| kind.message.field("metadata"));
+    match field.map(|field| field.shape) {
+        Some(Shape::One(Type::Message(message))) => reference(&schemas::add(message, components)),
+        _ => json!({ "type": "object" }),
+    }
+}
+
+/// Says of each number or text what it is, as upstream does for clients that do not know the extension.
+fn spell_out(schema: &mut Map<String, Value>) {
+    if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
+        schema.entry("anyOf").or_insert_with(|| json!([{ "type": "integer" }, { "type": "string" }]));
+    }
+    for (key, value) in schema {
+        match (key.as_str(), value) {
+            ("properties", Value::Object(fields)) => {
+                fields.values_mut().filter_map(Value::as_object_mut).for_each(spell_out);
+            }
+            ("items" | "additionalProperties", Value::Object(inner)) => spell_out(inner),
+            _ => {}
+        }
+    }
+}
+
+fn of_version(definition: &Tree, version: &str) -> Option<Map<String, Value>> {
+    let versions = definition.at(&["spec", "versions"]).and_then(Tree::as_array)?;
+    let found = versions.iter().find(|one| one.str_at(&["name"]) == version)?;
+    let schema = found.at(&["schema", "openAPIV3Schema"])?;
+    let mut text = Vec::new();
+    json::encode_untyped(schema, &mut text);
+    serde_json::from_slice(&text).ok()
+}

@@ -1,0 +1,457 @@
+//! From a connection to a handler: limits, classification, authentication, authorization, deadlines.
+//!
+//! Nothing of a body is read before the user is known and allowed.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coffer_types::{Status, random};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, HeaderName, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::authz::{self, impersonation};
+use crate::body::{self, Body};
+use crate::handlers::call::Call;
+use crate::handlers::dispatch::dispatch;
+use crate::ports::{Attributes, Authenticated, AuthenticationSource, Credentials, Decision, UserInfo};
+use crate::query::Query;
+use crate::respond;
+use crate::route::RequestInfo;
+use crate::state::Server;
+use crate::{duration, negotiate};
+
+/// Longest that any request but a watch may take.
+const REQUEST_DEADLINE: Duration = Duration::from_secs(60);
+
+/// Longest that a write may take.
+const WRITE_DEADLINE: Duration = Duration::from_secs(34);
+
+/// Reads in flight, upstream's default.
+pub const MAX_READS: usize = 400;
+
+/// Writes in flight, upstream's default.
+const MAX_WRITES: usize = 200;
+
+/// Health probes in flight. They have places of their own: a server that has much to do is well.
+const MAX_PROBES: usize = 20;
+
+/// Nobody keeps the administrators out, as upstream.
+const PRIVILEGED_GROUP: &str = "system:masters";
+
+/// Runes of all warnings of one answer; above it each is cut to [`WARNING_CUT`].
+const MAX_WARNINGS: usize = 4096;
+
+/// Runes to which a warning is cut when there are too many.
+const WARNING_CUT: usize = 256;
+
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// Longest audit ID that is taken over from a client.
+const MAX_AUDIT_ID: usize = 64;
+
+/// Who is at the other end of a connection.
+pub(crate) struct Peer {
+    /// Client certificate chain in DER, leaf first, unverified.
+    pub(crate) certificates: Vec<Vec<u8>>,
+    /// The user of an in-process connection.
+    pub(crate) user: Option<UserInfo>,
+}
+
+/// The filters around the handlers.
+pub(crate) struct Pipeline {
+    server: Arc<Server>,
+    reads: Semaphore,
+    writes: Semaphore,
+    probes: Semaphore,
+}
+
+/// What is known about a request once it is answered.
+#[derive(Default)]
+struct Record {
+    /// Warning headers.
+    warnings: Vec<String>,
+    /// Who asked, and who vouched for them; `None` when the request did not get that far.
+    user: Option<(String, AuthenticationSource)>,
+    /// As whom the request was carried out, when that is somebody else.
+    acting_as: Option<String>,
+}
+
+impl Pipeline {
+    pub(crate) fn new(server: Arc<Server>) -> Self {
+        Self {
+            server,
+            reads: Semaphore::new(MAX_READS),
+            writes: Semaphore::new(MAX_WRITES),
+            probes: Semaphore::new(MAX_PROBES),
+        }
+    }
+
+    /// Answers one request. Never fails: a panic in a handler is an answer too.
+    pub(crate) fn handle(
+        self: Arc<Self>,
+        request: Request<Body>,
+        peer: Arc<Peer>,
+    ) -> BoxFuture<'static, Response<Body>> {
+        Box::pin(async move { self.answer(request, peer).await })
+    }
+
+    async fn answer(&self, request: Request<Body>, peer: Arc<Peer>) -> Response<Body> {
+        let started = self.server.clock.monotonic();
+        let (parts, body) = request.into_parts();
+        let audit_id = self.audit_id(&parts);
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let info = RequestInfo::new(&parts.method, parts.uri.path(), &query);
+        let mut record = Record::default();
+        let answer = match &info {
+            None => Ok(respond::text(StatusCode::BAD_REQUEST, "400 Bad Request")),
+            Some(info) => {
+                let run = self.run(&parts, body, info, &query, &peer, &mut record);
+                match AssertUnwindSafe(run).catch_unwind().await {
+                    Ok(answer) => answer,
+                    Err(_panic) => {
+                        tracing::error!(method = %parts.method, path = %info.path, "a handler panicked");
+                        Ok(respond::text(
+                            StatusCode::INTERNAL_SERVER_ERROR,
+                            "This request caused apiserver to panic. Look in the logs for details.",
+                        ))
+                    }
+                }
+            }
+        };
+        let mut response = answer.unwrap_or_else(|status| {
+            if status.code >= 500 {
+                tracing::warn!(
+                    method = %parts.method, path = parts.uri.path(), code = status.code,
+                    user = record.user(), authenticator = record.authenticator(),
+                    internal = status.internal.as_deref().unwrap_or_default(), "request failed"
+                );
+            }
+            respond::failure(&status, &parts.headers, &query)
+        });
+        let headers = response.headers_mut();
+        headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+        if let Ok(audit_id) = HeaderValue::from_str(&audit_id) {
+            headers.insert(AUDIT_ID, audit_id);
+        }
+        for warning in shortened(std::mem::take(&mut record.warnings)) {
+            if let Ok(value) = HeaderValue::from_str(&warning_header(&warning)) {
+                headers.append(http::header::WARNING, value);
+            }
+        }
+        if let Some(info) = &info {
+            let elapsed = self.server.clock.monotonic().saturating_sub(started);
+            self.server.metrics.request(info, response.status().as_u16(), elapsed);
+        }
+        tracing::debug!(
+            audit_id, method = %parts.method, path = parts.uri.path(), code = response.status().as_u16(),
+            user = record.user(), authenticator = record.authenticator(),
+            acting_as = record.acting_as.as_deref().unwrap_or_default(), "request"
+        );
+        response
+    }
+
+    /// The filters in their order, then the handler.
+    fn run<'a>(
+        &'a self,
+        parts: &'a http::request::Parts,
+        body: Body,
+        info: &'a RequestInfo,
+        query: &'a Query,
+        peer: &'a Peer,
+        record: &'a mut Record,
+    ) -> BoxFuture<'a, Result<Response<Body>, Status>> {
+        // Boxed: the compiler cannot tell that a future of this depth may change threads.
+        Box::pin(self.filters(parts, body, info, query, peer, record))
+    }
+
+    async fn filters(
+        &self,
+        parts: &http::request::Parts,
+        body: Body,
+        info: &RequestInfo,
+        query: &Query,
+        peer: &Peer,
+        record: &mut Record,
+    ) -> Result<Response<Body>, Status> {
+        // Cheap and before authentication: a client that announces too much is not even asked who it is.
+        if content_length(parts).is_some_and(|length| length > body::MAX_BODY as u64) {
+            return Err(body::too_large());
+        }
+        let deadline =
+            if is_long_running(info) { None } else { Some(request_deadline(&parts.method, query)?) };
+        let run = async {
+            let authenticated = self.authenticate(parts, peer).await?;
+            record.warnings.extend(authenticated.warnings);
+            record.user = Some((authenticated.user.name.clone(), authenticated.source));
+            let user = self.impersonated(parts, info, authenticated.user).await?;
+            record.note_acting_as(&user);
+            let Some(_slot) = self.slot(&parts.method, info, &user) else { return Ok(too_many()) };
+            let attributes = attributes(info, user);
+            if let Some(refusal) = self.refusal(&attributes, query, parts).await? {
+                return Ok(refusal);
+            }
+            if info.resource_request {
+                negotiate::routable(&parts.headers)?;
+            }
+            let mut call = Call {
+                server: Arc::clone(&self.server),
+                method: parts.method.clone(),
+                info: info.clone(),
+                query: query.clone(),
+                headers: parts.headers.clone(),
+                attributes,
+                body: Mutex::new(Some(body)),
+                warnings: Vec::new(),
+            };
+            let answer = dispatch(&mut call).await;
+            record.warnings.append(&mut call.warnings);
+            answer
+        };
+        match deadline {
+            None => run.await,
+            Some((limit, text)) => tokio::select! {
+                answer = run => answer,
+                () = self.server.clock.sleep(limit) => Err(timed_out(text)),
+            },
+        }
+    }
+
+    async fn authenticate(&self, parts: &http::request::Parts, peer: &Peer) -> Result<Authenticated, Status> {
+        if let Some(user) = &peer.user {
+            return Ok(Authenticated {
+                user: user.clone(),
+                source: AuthenticationSource::InProcess,
+                warnings: Vec::new(),
+            });
+        }
+        let credentials = Credentials { headers: &parts.headers, certificates: &peer.certificates };
+        self.server.authenticator.authenticate(credentials).await
+    }
+
+    /// The user whom the request wants to act as, when it may.
+    async fn impersonated(
+        &self,
+        parts: &http::request::Parts,
+        info: &RequestInfo,
+        user: UserInfo,
+    ) -> Result<UserInfo, Status> {
+        match impersonation::wanted(&parts.headers)? {
+            None => Ok(user),
+            Some(wanted) => {
+                impersonation::authorize(&*self.server.authorizer, &wanted, &attributes(info, user)).await
+            }
+        }
+    }
+
+    /// A place among the requests in flight; `None` when there is none left.
+    fn slot(&self, method: &Method, info: &RequestInfo, user: &UserInfo) -> Option<Slot<'_>> {
+        if is_long_running(info) {
+            return Some(Slot(None));
+        }
+        let slots = match method {
+            _ if is_probe(info) => &self.probes,
+            method if is_read(method) => &self.reads,
+            _ => &self.writes,
+        };
+        match slots.try_acquire() {
+            Ok(permit) => Some(Slot(Some(permit))),
+            Err(_) => user.groups.iter().any(|group| group == PRIVILEGED_GROUP).then_some(Slot(None)),
+        }
+    }
+
+    /// The 403, or the 500 of an authorizer that failed; `None` when the request may pass.
+    async fn refusal(
+        &self,
+        attributes: &Attributes,
+        query: &Query,
+        parts: &http::request::Parts,
+    ) -> Result<Option<Response<Body>>, Status> {
+        let (decision, error) = self.server.authorizer.authorize(attributes).await;
+        let reason = match decision {
+            Decision::Allow(_) => return Ok(None),
+            Decision::Deny(reason) | Decision::NoOpinion(reason) => reason,
+        };
+        if let Some(error) = error {
+            let path = coffer_types::validation::field::go_quote(&attributes.path);
+            return Ok(Some(respond::text(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                &escape(&format!("Internal Server Error: {path}: {error}")),
+            )));
+        }
+        let mut response = respond::failure(&authz::forbidden(attributes, &reason), &parts.headers, query);
+        response
+            .headers_mut()
+            .insert(http::header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        Ok(Some(response))
+    }
+
+    fn audit_id(&self, parts: &http::request::Parts) -> String {
+        let sent = parts.headers.get(AUDIT_ID).and_then(|value| value.to_str().ok());
+        match sent {
+            Some(sent) if !sent.is_empty() && sent.len() <= MAX_AUDIT_ID => sent.to_owned(),
+            _ => random::uuid(&*self.server.random).unwrap_or_default(),
+        }
+    }
+}
+
+impl Record {
+    fn user(&self) -> &str {
+        self.user.as_ref().map_or("", |(name, _)| name)
+    }
+
+    fn authenticator(&self) -> &'static str {
+        self.user.as_ref().map_or("", |(_, source)| source.as_str())
+    }
+
+    fn note_acting_as(&mut self, user: &UserInfo) {
+        if user.name != self.user() {
+            self.acting_as = Some(user.name.clone());
+        }
+    }
+}
+
+/// A place among the requests in flight; watches need none.
+struct Slot<'a>(#[allow(dead_code, reason = "held, not read")] Option<SemaphorePermit<'a>>);
+
+fn too_many() -> Response<Body> {
+    let mut response =
+        respond::text(StatusCode::TOO_MANY_REQUESTS, "Too many requests, please try again later.");
+    response.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+/// What authorization sees of a request.
+fn attributes(info: &RequestInfo, user: UserInfo) -> Attributes {
+    Attributes {
+        user,
+        verb: info.verb.clone(),
+        group: info.group.clone(),
+        version: info.version.clone(),
+        resource: info.resource.clone(),
+        subresource: info.subresource.clone(),
+        namespace: info.namespace.clone(),
+        name: info.name.clone(),
+        selected_node: info.selected_node.clone(),
+        resource_request: info.resource_request,
+        path: info.path.clone(),
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+fn is_long_running(info: &RequestInfo) -> bool {
+    matches!(info.verb.as_str(), "watch" | "proxy")
+}
+
+fn is_probe(info: &RequestInfo) -> bool {
+    let first = info.path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    !info.resource_request && matches!(first, "healthz" | "livez" | "readyz")
+}
+
+fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+fn content_length(parts: &http::request::Parts) -> Option<u64> {
+    parts.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// How long the request may take, and what is said when it took longer.
+fn request_deadline(method: &Method, query: &Query) -> Result<(Duration, &'static str), Status> {
+    const READ: &str = "Timeout: request did not complete within the allotted timeout";
+    const WRITE: &str =
+        "Timeout: request did not complete within requested timeout - context deadline exceeded";
+    let asked = match query.text("timeout") {
+        "" => REQUEST_DEADLINE,
+        text => duration::parse(text).map_err(|error| {
+            Status::bad_request(format!("invalid timeout specified in the request URL - {error}"))
+        })?,
+    };
+    let asked = if asked.is_zero() { REQUEST_DEADLINE } else { asked.min(REQUEST_DEADLINE) };
+    Ok(if is_read(method) { (asked, READ) } else { (asked.min(WRITE_DEADLINE), WRITE) })
+}
+
+fn timed_out(text: &str) -> Status {
+    let mut status = Status::new(504, "Timeout", text);
+    status.details = Some(Box::default());
+    status
+}
+
+/// Each warning once; when all together are too long, each one cut.
+fn shortened(warnings: Vec<String>) -> Vec<String> {
+    let mut seen = std::collections::BTreeSet::new();
+    let warnings: Vec<String> = warnings.into_iter().filter(|text| seen.insert(text.clone())).collect();
+    let runes: usize = warnings.iter().map(|text| text.chars().count()).sum();
+    if runes <= MAX_WARNINGS {
+        return warnings;
+    }
+    let mut left = MAX_WARNINGS;
+    let mut kept = Vec::new();
+    for warning in warnings {
+        let cut: String = warning.chars().take(WARNING_CUT.min(left)).collect();
+        if cut.is_empty() {
+            break;
+        }
+        left -= cut.chars().count();
+        kept.push(cut);
+    }
+    kept
+}
+
+/// `299 - "text"`; control characters become spaces.
+fn warning_header(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 10);
+    quoted.push_str("299 - \"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => {
+                quoted.push('\\');
+                quoted.push(character);
+            }
+            control if control.is_control() => quoted.push(' '),
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_quoted_and_cut() {
+        assert_eq!(warning_header("unknown field \"a\""), "299 - \"unknown field \\\"a\\\"\"");
+        assert_eq!(shortened(vec!["a".into(), "a".into()]), ["a"]);
+        let long = "x".repeat(5000);
+        let cut = shortened(vec![long, "y".to_owned()]);
+        assert_eq!((cut[0].len(), cut[1].as_str()), (WARNING_CUT, "y"));
+    }
+
+    #[test]
+    fn deadlines_follow_the_parameter_up_to_the_cap() {
+        for (method, query, expected) in [
+            (Method::GET, "", Ok(60)),
+            (Method::GET, "timeout=5s", Ok(5)),
+            (Method::GET, "timeout=1h", Ok(60)),
+            (Method::POST, "", Ok(34)),
+            (Method::POST, "timeout=40s", Ok(34)),
+            (Method::GET, "timeout=abc", Err(400)),
+        ] {
+            let got = request_deadline(&method, &Query::parse(query));
+            assert_eq!(
+                got.map(|(limit, _)| limit.as_secs()).map_err(|status| status.code),
+                expected,
+                "{query}"
+            );
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What every handler can reach: resources, policy, clock, metrics.
+
+use std::sync::Arc;
+
+use coffer_types::Status;
+use coffer_types::random::Random;
+use coffer_types::time::Clock;
+use futures::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use crate::health::HealthCheck;
+use crate::metrics::Metrics;
+use crate::ports::{AdmissionChain, Authenticator, Authorizer};
+use crate::resources::Resources;
+
+/// Everything that handlers share.
+pub(crate) struct Server {
+    pub(crate) resources: Arc<Resources>,
+    pub(crate) authenticator: Arc<dyn Authenticator>,
+    pub(crate) authorizer: Arc<dyn Authorizer>,
+    pub(crate) admission: AdmissionChain,
+    pub(crate) routes: Vec<Route>,
+    pub(crate) health_checks: Vec<Arc<dyn HealthCheck>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) metrics: Metrics,
+    /// Ends watches.
+    pub(crate) stop: CancellationToken,
+}
+
+/// A document under a path of its own, such as the OpenID configuration.
+pub struct Route {
+    /// Path.
+    pub path: &'static str,
+    /// `Content-Type`.
+    pub content_type: &'static str,
+    /// `Cache-Control`, when it is not the usual one.
+    pub cache_control: Option<&'static str>,
+    /// Makes the document from the parameters of the query, already unescaped.
+    pub answer: Answer,
+}
+
+/// What makes a document.
+pub type Answer =
+    Box<dyn Fn(Vec<(String, String)>) -> BoxFuture<'static, Result<Vec<u8>, Status>> + Send + Sync>;
+
+impl Route {
+    /// A document that is made at each request.
+    pub fn new(path: &'static str, content_type: &'static str, answer: Answer) -> Self {
+        Self { path, content_type, cache_control: None, answer }
+    }
+
+    /// A document that never changes.
+    pub fn fixed(
+        path: &'static str,
+        content_type: &'static str,
+        cache_control: &'static str,
+        body: Vec<u8>,
+    ) -> Self {
+        let answer: Answer = Box::new(move |_| {
+            let body = body.clone();
+            Box::pin(async move { Ok(body) })
+        });
+        Self { path, content_type, cache_control: Some(cache_control), answer }
+    }
+}

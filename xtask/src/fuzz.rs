@@ -1,8 +1,11 @@
 //! `cargo xtask fuzz`: every decoder under libFuzzer, on a stable compiler.
 //!
 //! The compiler counts edges for the project's own crates only (`fuzz/instrument.sh`), so that all
-//! others are shared with every other build. Inputs that reach something new are kept beside the
-//! build; only what a person adds, and what fails, goes into `fuzz/corpus`.
+//! others are shared with every other build. Only what a person adds, and what fails, goes into
+//! `fuzz/corpus`.
+//!
+//! A short run draws the same inputs each time, so that a test that passed passes again; a long one
+//! draws new ones, and keeps beside the build what reached something new.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,6 +31,9 @@ const PUMPED: &str = "65536";
 
 /// Seconds from which on a run is a long one.
 const LONG: u32 = 60;
+
+/// Where a short run begins to draw.
+const SEED: &str = "-seed=20261130";
 
 /// The target that is not a decoder and must fail.
 const PLANTED: &str = "planted";
@@ -135,18 +141,26 @@ fn fuzzer(program: &Path, target: &str) -> Command {
 /// First, in a long run, the kept inputs with parts of them repeated; then new ones.
 fn one(program: &Path, target: &str, seconds: u32) -> anyhow::Result<String> {
     let kept = corpus(target);
-    let found = program.with_file_name("fuzz-corpus").join(target);
+    let long = LONG <= seconds;
+    let found = program.with_file_name(if long { "fuzz-corpus" } else { "fuzz-new" }).join(target);
+    if !long && found.exists() {
+        std::fs::remove_dir_all(&found)?;
+    }
     std::fs::create_dir_all(&found).with_context(|| found.display().to_string())?;
     let prefix = format!("-artifact_prefix={}/", kept.display());
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(&kept)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
     files.sort();
-    if LONG <= seconds {
+    if long {
         let mut pumps = fuzzer(program, target);
         finish(target, pumps.env("COFFER_FUZZ_PUMP", PUMPED).arg(&prefix).args(&files))?;
     }
     let mut fuzz = fuzzer(program, target);
-    fuzz.arg(&prefix).arg(format!("-max_total_time={seconds}")).args([&found, &kept]);
+    fuzz.arg(&prefix).arg(format!("-max_total_time={seconds}"));
+    if !long {
+        fuzz.args([SEED, "-reload=0"]);
+    }
+    fuzz.args([&found, &kept]);
     let report = finish(target, &mut fuzz)?;
     let number = |name: &str| {
         let found = report.lines().find_map(|line| line.strip_prefix("stat::")?.strip_prefix(name));

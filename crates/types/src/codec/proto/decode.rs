@@ -224,9 +224,12 @@ impl Decoder {
                 _ => {}
             }
         }
-        // Go reads an absent value of a map to bytes as empty bytes.
-        let absent =
-            || if matches!(kind, Type::Bytes) { SecretBytes::default().into() } else { zero::of_type(kind) };
+        // Go reads an absent value of a map to bytes or lists as an empty one, not as nil.
+        let absent = || match kind {
+            Type::Bytes => SecretBytes::default().into(),
+            Type::StringList => Value::Array(Vec::new()),
+            kind => zero::of_type(kind),
+        };
         Ok((key, value.unwrap_or_else(absent)))
     }
 }

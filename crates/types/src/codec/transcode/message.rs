@@ -299,9 +299,13 @@ impl<'a> Writer<'a> {
         out.push(b':');
         match (kind, value) {
             (_, Some(value)) => self.one(kind, value, scope, out),
-            // Go reads an absent value of a map to bytes as empty bytes.
+            // Go reads an absent value of a map to bytes or lists as an empty one, not as nil.
             (Type::Bytes, None) => {
                 out.extend_from_slice(b"\"\"");
+                Ok(())
+            }
+            (Type::StringList, None) => {
+                out.extend_from_slice(b"[]");
                 Ok(())
             }
             (Type::Message(message), None) => self.message(message, b"", scope.inner(), out),

@@ -79,7 +79,7 @@ pub(crate) async fn dispatch(call: &mut Call) -> Result<Response<Body>, Status> 
                 Ok(respond::page_not_found())
             }
         }
-        ["openapi", "v2"] => Ok(openapi::answer_version_2(call)),
+        ["openapi", "v2"] => openapi::answer_version_2(call, &served).await,
         ["openapi", "v3", rest @ ..] => openapi::answer(call, &served, &rest.join("/")).await,
         _ => Ok(respond::page_not_found()),
     }

@@ -19,19 +19,14 @@ pub(super) fn add(
     let (name, list) = (format!("{package}.{}", info.kind), format!("{package}.{}", info.list_kind));
     let object_meta = metadata_of("Namespace", components);
     let list_meta = metadata_of("NamespaceList", components);
-    let mut schema =
-        definition.and_then(|definition| of_version(definition, &info.version)).unwrap_or_default();
-    spell_out(&mut schema);
+    let known = definition.and_then(|definition| of_version(definition, &info.version));
+    let has_schema = known.is_some();
+    let mut schema = known.unwrap_or_default();
+    spell_out(&mut schema, &object_meta);
     schema.entry("type").or_insert_with(|| "object".into());
-    let properties = schema.entry("properties").or_insert_with(|| Map::new().into());
-    if let Value::Object(properties) = properties {
-        for (field, own) in [
-            ("apiVersion", json!({ "type": "string" })),
-            ("kind", json!({ "type": "string" })),
-            ("metadata", object_meta),
-        ] {
-            properties.insert(field.to_owned(), own);
-        }
+    // Without a schema nothing is said of fields: kubectl takes those that are named for all there are.
+    if has_schema {
+        add_object_fields(&mut schema, &object_meta);
     }
     let kind_of = |kind: &str| json!([{ "group": info.group, "version": info.version, "kind": kind }]);
     schema.insert("x-kubernetes-group-version-kind".into(), kind_of(&info.kind));
@@ -62,18 +57,46 @@ fn metadata_of(kind: &str, components: &mut Components) -> Value {
     }
 }
 
-/// Says of each number or text what it is, as upstream does for clients that do not know the extension.
-fn spell_out(schema: &mut Map<String, Value>) {
-    if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
+/// The fields that every object has.
+fn add_object_fields(schema: &mut Map<String, Value>, object_meta: &Value) {
+    let properties = schema.entry("properties").or_insert_with(|| Map::new().into());
+    if let Value::Object(properties) = properties {
+        for (field, own) in [
+            ("apiVersion", json!({ "type": "string" })),
+            ("kind", json!({ "type": "string" })),
+            ("metadata", object_meta.clone()),
+        ] {
+            properties.insert(field.to_owned(), own);
+        }
+    }
+}
+
+/// Says of each number or text, and of each object within another, what it is, as upstream does for
+/// clients that do not know the extensions.
+fn spell_out(schema: &mut Map<String, Value>, object_meta: &Value) {
+    let extended = |schema: &Map<String, Value>, name: &str| schema.get(name) == Some(&Value::Bool(true));
+    if extended(schema, "x-kubernetes-int-or-string") {
         schema.entry("anyOf").or_insert_with(|| json!([{ "type": "integer" }, { "type": "string" }]));
     }
-    for (key, value) in schema {
+    for (key, value) in schema.iter_mut() {
         match (key.as_str(), value) {
             ("properties", Value::Object(fields)) => {
-                fields.values_mut().filter_map(Value::as_object_mut).for_each(spell_out);
+                for field in fields.values_mut().filter_map(Value::as_object_mut) {
+                    spell_out(field, object_meta);
+                }
             }
-            ("items" | "additionalProperties", Value::Object(inner)) => spell_out(inner),
+            ("items" | "additionalProperties", Value::Object(inner)) => spell_out(inner, object_meta),
             _ => {}
+        }
+    }
+    if extended(schema, "x-kubernetes-embedded-resource") {
+        add_object_fields(schema, object_meta);
+        if let Value::Array(required) = schema.entry("required").or_insert_with(|| json!([])) {
+            for field in ["kind", "apiVersion"] {
+                if !required.contains(&field.into()) {
+                    required.push(field.into());
+                }
+            }
         }
     }
 }

@@ -1,11 +1,10 @@
-//! OpenAPI v3: for each group and version a document of its operations and the schemas of its kinds.
-//!
-//! The document of v2 is empty. kubectl asks for it about lists and about kinds that are not there,
-//! and goes on when it says nothing of them.
+//! OpenAPI v3: for each group and version a document of its operations and the schemas of its kinds;
+//! and v2, where all of them are one document.
 
 mod custom;
 mod paths;
 mod schemas;
+mod version_2;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -120,35 +119,29 @@ async fn definitions(served: &Served, group: &str) -> Result<Definitions, Status
 const VERSION_2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// Answers `/openapi/v2`.
-pub(crate) fn answer_version_2(call: &Call) -> Response<Body> {
+pub(crate) async fn answer_version_2(call: &Call, served: &Served) -> Result<Response<Body>, Status> {
     let wants_protobuf = call
         .headers
         .get_all(ACCEPT)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .any(|value| value.contains("proto-openapi.spec.v2") && value.contains("protobuf"));
-    let (bytes, kind) = if wants_protobuf {
-        (version_2_protobuf(), VERSION_2_PROTOBUF)
-    } else {
-        let document = json!({
-            "swagger": "2.0",
-            "info": { "title": "Kubernetes", "version": GIT_VERSION },
-            "paths": {},
-        });
-        (document.to_string().into_bytes(), "application/json")
+    let hashes = served.openapi.get_or_init(|| hashes(served));
+    let tag = etag(hashes.values().map(String::as_str).collect::<String>().as_bytes());
+    let (mut paths, mut components) = (Map::new(), schemas::Components::new());
+    let mut known = Definitions::new();
+    for (_, group, version) in group_versions(served) {
+        if served.is_custom_group(&group) {
+            known.extend(definitions(served, &group).await?);
+        }
+        describe(served, &group, &version, &known, &mut paths, &mut components);
+    }
+    let document = version_2::document(paths, components);
+    let (bytes, kind) = match wants_protobuf {
+        true => (version_2::encode(&document), VERSION_2_PROTOBUF),
+        false => (document.to_string().into_bytes(), "application/json"),
     };
-    tagged(call, &etag(&bytes), bytes, kind)
-}
-
-/// `Document { swagger = 1, info = 2 { title = 1, version = 2 }, paths = 8 {} }`.
-fn version_2_protobuf() -> Vec<u8> {
-    let field = |number: u8, content: &[u8]| -> Vec<u8> {
-        // Texts here are shorter than the 128 bytes that one byte of length can say.
-        let length = u8::try_from(content.len()).unwrap_or(u8::MAX) & 0x7f;
-        [&[number << 3 | 2, length], content].concat()
-    };
-    let info = [field(1, b"Kubernetes"), field(2, GIT_VERSION.as_bytes())].concat();
-    [field(1, b"2.0"), field(2, &info), field(8, b"")].concat()
+    Ok(tagged(call, &tag, bytes, kind))
 }
 
 /// Path below `/openapi/v3/`, group and version of every document.
@@ -167,23 +160,35 @@ fn group_versions(served: &Served) -> Vec<(String, String, String)> {
     all
 }
 
-fn document(served: &Served, group: &str, version: &str, definitions: &Definitions) -> Vec<u8> {
-    let (mut paths, mut components) = (Map::new(), schemas::Components::new());
+/// Adds the paths and schemas of a group's version.
+fn describe(
+    served: &Served,
+    group: &str,
+    version: &str,
+    definitions: &Definitions,
+    paths: &mut Map<String, Value>,
+    components: &mut schemas::Components,
+) {
     for resource in served.of_version(group, version) {
         let info = &resource.info;
         let names = if info.behaviour.offers == Offers::Custom {
-            custom::add(info, definitions.get(&format!("{}.{}", info.plural, info.group)), &mut components)
+            custom::add(info, definitions.get(&format!("{}.{}", info.plural, info.group)), components)
         } else {
             let mut name = |kind: &str| {
-                schemas::add_kind(&info.group, &info.version, kind, &mut components).unwrap_or_default()
+                schemas::add_kind(&info.group, &info.version, kind, components).unwrap_or_default()
             };
             (
                 name(&info.kind),
                 if info.verbs.contains(&"list") { name(&info.list_kind) } else { String::new() },
             )
         };
-        paths::add(resource, names, &mut components, &mut paths);
+        paths::add(resource, names, components, paths);
     }
+}
+
+fn document(served: &Served, group: &str, version: &str, definitions: &Definitions) -> Vec<u8> {
+    let (mut paths, mut components) = (Map::new(), schemas::Components::new());
+    describe(served, group, version, definitions, &mut paths, &mut components);
     schemas::name_for(group, version, &mut components);
     let document = json!({
         "openapi": "3.0.0",

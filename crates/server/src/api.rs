@@ -178,6 +178,7 @@ fn built_in(
         create_only: answerer,
         create_only_subresources,
         printer: Printer::BuiltIn(built.group, built.kind),
+        scale: None,
         definition_version: String::new(),
     })
 }

@@ -20,6 +20,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -38,7 +39,7 @@ import (
 var installers = []func(*runtime.Scheme) error{
 	corev1.AddToScheme, coordinationv1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme,
 	authenticationv1.AddToScheme, authorizationv1.AddToScheme, policyv1.AddToScheme,
-	admissionregistrationv1.AddToScheme, storagev1.AddToScheme, nodev1.AddToScheme,
+	admissionregistrationv1.AddToScheme, storagev1.AddToScheme, nodev1.AddToScheme, autoscalingv1.AddToScheme,
 	apiextensionsv1.AddToScheme, apiextensionsv1beta1.AddToScheme, metav1.AddMetaToScheme,
 }
 

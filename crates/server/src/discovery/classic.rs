@@ -77,7 +77,10 @@ pub(super) fn resources(served: &Served, group: &str, version: &str) -> Vec<u8> 
             entries.push((name, format!("{{{}}}", fields.join(","))));
         }
     }
-    entries.sort();
+    // Those of custom resources come as their definitions have them.
+    if !served.is_custom_group(group) {
+        entries.sort();
+    }
     let entries: Vec<String> = entries.into_iter().map(|(_, entry)| entry).collect();
     let group_version = coffer_types::meta::api_version(group, version);
     let head = if group.is_empty() { "" } else { r#""apiVersion":"v1","# };

@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use http::{Method, Response};
 
 use super::call::Call;
-use super::{bind, create, create_only, delete, delete_collection, get, list, patch, update, watch};
+use super::{bind, create, create_only, delete, delete_collection, get, list, patch, scale, update, watch};
 use crate::body::Body;
 use crate::resources::Resource;
 use crate::resources::info::{ResourceInfo, is_extension};
@@ -51,6 +51,7 @@ async fn route(call: &mut Call) -> Result<Response<Body>, Status> {
             Box::pin(create_only::handle(call, &resource))
         }
         ("binding", "create") => Box::pin(bind::handle(call, &resource)),
+        ("scale", verb) if resource.scale.is_some() => Box::pin(scale_of(call, &resource, verb)),
         (_, "get") => Box::pin(get::handle(call, &resource)),
         ("", "list") => Box::pin(list::handle(call, &resource)),
         ("", "watch") => Box::pin(watch::handle(call, &resource)),
@@ -61,6 +62,11 @@ async fn route(call: &mut Call) -> Result<Response<Body>, Status> {
         _ => return Err(respond::no_such_method()),
     };
     handler.await
+}
+
+async fn scale_of(call: &mut Call, resource: &Resource, verb: &str) -> Result<Response<Body>, Status> {
+    let scale = resource.scale.as_ref().ok_or_else(respond::no_such_method)?;
+    scale::handle(call, resource, scale, verb).await
 }
 
 /// The path must have a namespace exactly when the resource has one.

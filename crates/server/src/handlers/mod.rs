@@ -15,6 +15,7 @@ mod list;
 pub(crate) mod options;
 mod patch;
 mod patching;
+mod scale;
 mod selection;
 mod table;
 pub(crate) mod update;

@@ -50,7 +50,7 @@ pub(super) async fn handle(call: &mut Call, resource: &Resource) -> Result<Respo
 }
 
 /// The object's name and namespace must be the URL's.
-fn named_as_url(scope: &Scope<'_>, mut object: Value) -> Result<Value, Status> {
+pub(super) fn named_as_url(scope: &Scope<'_>, mut object: Value) -> Result<Value, Status> {
     scope.settle_namespace(&mut object)?;
     let (own, wanted) = (object.name(), scope.name.as_str());
     if own == wanted {
@@ -72,7 +72,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    fn is_apply(&self) -> bool {
+    pub(super) fn is_apply(&self) -> bool {
         matches!(self, Self::Patch(Patch { kind: Kind::Apply, .. }))
     }
 }
@@ -253,7 +253,12 @@ impl Step<'_, '_> {
 }
 
 /// The `resourceVersion` of the new object must be the stored one, or unset where that overwrites.
-fn check_version(scope: &Scope<'_>, change: &Change, new: &mut Value, revision: i64) -> Result<(), Status> {
+pub(super) fn check_version(
+    scope: &Scope<'_>,
+    change: &Change,
+    new: &mut Value,
+    revision: i64,
+) -> Result<(), Status> {
     let info = &scope.resource.info;
     let wanted = match new.resource_version() {
         "" => 0,

@@ -9,6 +9,7 @@ use coffer_store::Storage;
 use coffer_store::key::Origin;
 use coffer_store::registry::ResourceConfig;
 use coffer_types::Value;
+use coffer_types::fields::scale::ReplicasPaths;
 use coffer_types::meta::Meta as _;
 use coffer_types::names;
 use coffer_types::validation::field::FieldErrors;
@@ -18,11 +19,13 @@ use futures::StreamExt as _;
 use super::info::{Behaviour, ResourceInfo, SubresourceInfo};
 use super::objects::StoredObjects;
 use super::printer::Printer;
+use super::scale::Scale;
 use super::strategy::Strategy;
 use super::{CustomGroup, Resource};
 use crate::controllers::custom_resources::FINALIZER;
 use crate::crd::columns::Columns;
 use crate::crd::names::is_established;
+use crate::crd::scale::ScalePaths;
 use crate::crd::schema::Schema;
 use crate::crd::{definition, resource};
 use crate::negotiate::Offers;
@@ -36,6 +39,7 @@ const VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "
 /// Verbs while the definition is being deleted.
 const TERMINATING_VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "watch"];
 
+/// Verbs of a subresource.
 const STATUS_VERBS: &[&str] = &["get", "patch", "update"];
 
 fn definitions() -> GroupResource {
@@ -184,6 +188,13 @@ impl CustomResources {
             })
             .map_err(|error| error.to_string())?;
         let terminating = definition.deletion_timestamp().is_some();
+        let mut managed = ReplicasPaths::default();
+        for version in versions {
+            let names = ScalePaths::of_version(version).map(|paths| paths.names());
+            let api_version = coffer_types::meta::api_version(&group, version.str_at(&["name"]));
+            managed.insert(api_version, names.as_deref());
+        }
+        let managed = Arc::new(managed);
         let texts = |path: &[&str]| -> Vec<String> {
             let items = definition.at(path).and_then(Value::as_array).unwrap_or_default();
             items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
@@ -194,6 +205,7 @@ impl CustomResources {
                 continue;
             }
             let name = version.str_at(&["name"]).to_owned();
+            let scale = ScalePaths::of_version(version);
             let has_status = version.at(&["subresources", "status"]).is_some_and(|status| !status.is_null());
             let mut list_kind = definition.str_at(&["spec", "names", "listKind"]).to_owned();
             if list_kind.is_empty() {
@@ -210,17 +222,7 @@ impl CustomResources {
                 categories: texts(&["spec", "names", "categories"]),
                 namespaced,
                 verbs: if terminating { TERMINATING_VERBS.to_vec() } else { VERBS.to_vec() },
-                subresources: if has_status {
-                    vec![SubresourceInfo {
-                        name: "status".to_owned(),
-                        group: String::new(),
-                        version: String::new(),
-                        kind: kind.clone(),
-                        verbs: STATUS_VERBS.to_vec(),
-                    }]
-                } else {
-                    Vec::new()
-                },
+                subresources: subresources(&kind, has_status, scale.is_some()),
                 storage_version: format!("{group}/{storage_version}/{kind}"),
                 behaviour: Behaviour {
                     create_on_update: false,
@@ -232,7 +234,10 @@ impl CustomResources {
                 },
             };
             let wire = Arc::new(wire(version));
-            let strategy = CustomStrategy { namespaced, has_status, wire: Arc::clone(&wire) };
+            let strategy =
+                CustomStrategy { namespaced, has_status, scale: scale.clone(), wire: Arc::clone(&wire) };
+            let scale =
+                scale.and_then(|paths| Scale::new(paths, Arc::clone(&managed), &info)).map(Box::new);
             resources.push(Arc::new(Resource {
                 info,
                 registry: Some(Arc::clone(&store) as _),
@@ -241,11 +246,35 @@ impl CustomResources {
                 create_only: None,
                 create_only_subresources: BTreeMap::new(),
                 printer: Printer::Custom(Arc::new(Columns::of_version(version))),
+                scale,
                 definition_version: definition.resource_version().to_owned(),
             }));
         }
         Ok(resources)
     }
+}
+
+fn subresources(kind: &str, has_status: bool, has_scale: bool) -> Vec<SubresourceInfo> {
+    let mut subresources = Vec::new();
+    if has_status {
+        subresources.push(SubresourceInfo {
+            name: "status".to_owned(),
+            group: String::new(),
+            version: String::new(),
+            kind: kind.to_owned(),
+            verbs: STATUS_VERBS.to_vec(),
+        });
+    }
+    if has_scale {
+        subresources.push(SubresourceInfo {
+            name: "scale".to_owned(),
+            group: "autoscaling".to_owned(),
+            version: "v1".to_owned(),
+            kind: "Scale".to_owned(),
+            verbs: STATUS_VERBS.to_vec(),
+        });
+    }
+    subresources
 }
 
 fn selectable(version: &Value) -> Vec<String> {
@@ -342,12 +371,17 @@ impl Strategy for DefinitionStrategy {
 struct CustomStrategy {
     namespaced: bool,
     has_status: bool,
+    scale: Option<ScalePaths>,
     wire: Arc<CustomWire>,
 }
 
 impl CustomStrategy {
     fn rules(&self) -> MetaRules {
         MetaRules { namespaced: self.namespaced, name: names::dns_subdomain, qualified_finalizers: false }
+    }
+
+    fn validate_scale(&self, object: &Value, status_only: bool) -> FieldErrors {
+        self.scale.as_ref().map(|scale| scale.validate(object, status_only)).unwrap_or_default()
     }
 }
 
@@ -361,6 +395,7 @@ impl Strategy for CustomStrategy {
     fn validate_create(&self, object: &Value) -> FieldErrors {
         let mut errors = meta::validate(object, self.rules());
         errors.extend(self.wire.validate(object, false));
+        errors.extend(self.validate_scale(object, false));
         errors
     }
 
@@ -376,6 +411,7 @@ impl Strategy for CustomStrategy {
         let mut errors = meta::validate(new, self.rules());
         errors.extend(meta::validate_update(new, old, self.rules()));
         errors.extend(self.wire.validate(new, !subresource.is_empty()));
+        errors.extend(self.validate_scale(new, !subresource.is_empty()));
         errors
     }
 

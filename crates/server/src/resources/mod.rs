@@ -5,6 +5,7 @@ pub(crate) mod custom;
 pub(crate) mod info;
 pub(crate) mod objects;
 pub(crate) mod printer;
+pub(crate) mod scale;
 pub(crate) mod strategy;
 
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ pub(crate) struct Resource {
     pub(crate) create_only_subresources: BTreeMap<String, Arc<dyn CreateOnly>>,
     /// How its objects are printed.
     pub(crate) printer: Printer,
+    /// The subresource `scale`.
+    pub(crate) scale: Option<Box<scale::Scale>>,
     /// `resourceVersion` of the definition of a custom resource.
     pub(crate) definition_version: String,
 }

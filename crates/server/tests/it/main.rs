@@ -3,6 +3,7 @@
 
 mod apply;
 mod bad_input;
+mod custom_scale;
 mod discovery;
 mod full_disk;
 mod kms;

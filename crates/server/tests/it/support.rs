@@ -251,6 +251,14 @@ pub(crate) async fn eventually(client: &Client, url: &str, wanted: impl Fn(&Answ
     panic!("{url} never was as wanted: {} {}", answer.code, answer.text);
 }
 
+/// Makes a custom resource, and waits until it is served at `url`.
+pub(crate) async fn define(client: &Client, definition: &Value, url: &str) {
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let created = client.post(definitions, &definition.to_string()).await;
+    assert_eq!(created.code, 201, "{}", created.text);
+    eventually(client, url, |answer| answer.code == 200).await;
+}
+
 /// Waits until something holds, for at most ten seconds.
 pub(crate) async fn wait(mut holds: impl FnMut() -> bool) {
     for _ in 0..1000 {

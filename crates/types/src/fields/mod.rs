@@ -16,6 +16,7 @@ mod merge;
 pub mod numbers;
 mod reconcile;
 mod remove;
+pub mod scale;
 pub mod set;
 mod shape;
 pub mod typed;

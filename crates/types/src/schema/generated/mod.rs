@@ -7,6 +7,7 @@ mod apiextensions_v1;
 mod apiextensions_v1beta1;
 mod authentication_v1;
 mod authorization_v1;
+mod autoscaling_v1;
 mod coordination_v1;
 mod core_v1;
 mod events_v1;
@@ -133,6 +134,16 @@ pub(super) static KINDS: &[Kind] = &[
     Kind { group: "authorization.k8s.io", version: "v1", kind: "SubjectAccessReview", message: &authorization_v1::SUBJECTACCESSREVIEW },
     Kind { group: "authorization.k8s.io", version: "v1", kind: "UpdateOptions", message: &meta_v1::UPDATEOPTIONS },
     Kind { group: "authorization.k8s.io", version: "v1", kind: "WatchEvent", message: &meta_v1::WATCHEVENT },
+    Kind { group: "autoscaling", version: "v1", kind: "CreateOptions", message: &meta_v1::CREATEOPTIONS },
+    Kind { group: "autoscaling", version: "v1", kind: "DeleteOptions", message: &meta_v1::DELETEOPTIONS },
+    Kind { group: "autoscaling", version: "v1", kind: "GetOptions", message: &meta_v1::GETOPTIONS },
+    Kind { group: "autoscaling", version: "v1", kind: "HorizontalPodAutoscaler", message: &autoscaling_v1::HORIZONTALPODAUTOSCALER },
+    Kind { group: "autoscaling", version: "v1", kind: "HorizontalPodAutoscalerList", message: &autoscaling_v1::HORIZONTALPODAUTOSCALERLIST },
+    Kind { group: "autoscaling", version: "v1", kind: "ListOptions", message: &meta_v1::LISTOPTIONS },
+    Kind { group: "autoscaling", version: "v1", kind: "PatchOptions", message: &meta_v1::PATCHOPTIONS },
+    Kind { group: "autoscaling", version: "v1", kind: "Scale", message: &autoscaling_v1::SCALE },
+    Kind { group: "autoscaling", version: "v1", kind: "UpdateOptions", message: &meta_v1::UPDATEOPTIONS },
+    Kind { group: "autoscaling", version: "v1", kind: "WatchEvent", message: &meta_v1::WATCHEVENT },
     Kind { group: "coordination.k8s.io", version: "v1", kind: "CreateOptions", message: &meta_v1::CREATEOPTIONS },
     Kind { group: "coordination.k8s.io", version: "v1", kind: "DeleteOptions", message: &meta_v1::DELETEOPTIONS },
     Kind { group: "coordination.k8s.io", version: "v1", kind: "GetOptions", message: &meta_v1::GETOPTIONS },

@@ -59,18 +59,17 @@ impl FieldSelector {
     }
 
     /// Checks that the kind can be selected by every field, and replaces aliases.
-    /// `selectable` are the `selectableFields` of a custom resource, without the leading dot.
+    /// `selectable` are all fields of a custom resource.
     pub fn for_kind(
         mut self,
         group: &str,
         kind: &str,
-        selectable: Option<&[String]>,
+        selectable: Option<&[&str]>,
     ) -> Result<Self, FieldSelectorError> {
         for term in &mut self.terms {
             let field = term.field.as_str();
             if let Some(selectable) = selectable {
-                let known = ["metadata.name", "metadata.namespace"].contains(&field);
-                if !known && !selectable.iter().any(|one| one == field) {
+                if !selectable.contains(&field) {
                     return Err(FieldSelectorError(format!("field label not supported: {field}")));
                 }
                 continue;
@@ -286,13 +285,15 @@ mod tests {
             "x=y",
             Err("\"x\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""),
         );
-        let selectable = ["spec.color".to_owned()];
+        let selectable = ["metadata.name", "spec.color"];
         let custom = |text: &str| {
             FieldSelector::parse(text).expect("well-formed").for_kind("g.io", "X", Some(&selectable))
         };
         assert!(custom("spec.color=red").is_ok() && custom("metadata.name=a").is_ok());
-        let error = custom("spec.size=1").expect_err("not selectable").to_string();
-        assert_eq!(error, "field label not supported: spec.size");
+        for field in ["spec.size", "metadata.namespace"] {
+            let error = custom(&format!("{field}=1")).expect_err("not selectable").to_string();
+            assert_eq!(error, format!("field label not supported: {field}"));
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod authn;
 pub mod authz;
 pub mod body;
 pub mod controllers;
+mod conversion;
 pub mod crd;
 mod discovery;
 mod duration;
@@ -31,6 +32,7 @@ mod standard_checks;
 mod state;
 pub mod tokens;
 pub mod virtual_resources;
+mod webhook;
 mod wire;
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use coffer_types::meta::{self, Meta as _};
 use coffer_types::schema::{self, Kind};
 use coffer_types::{Status, Value};
 
-pub(crate) use self::custom::CustomWire;
+pub(crate) use self::custom::{CustomCodec, CustomState, CustomWire, Schemas};
 pub(crate) use self::fields::Writer;
 pub(crate) use self::frames::{bookmark, event_frame};
 pub(crate) use self::storage::StorageCodec;
@@ -307,7 +307,23 @@ impl Wire {
     pub(crate) fn check_fields(&self, fields: FieldSelector) -> Result<FieldSelector, FieldSelectorError> {
         match self {
             Self::BuiltIn(wire) => fields.for_kind(wire.kind.group, wire.kind.kind, None),
-            Self::Custom(wire) => fields.for_kind(&wire.group, &wire.kind, Some(&wire.selectable)),
+            Self::Custom(wire) => fields.for_kind(&wire.group, &wire.kind, Some(&wire.fields())),
+        }
+    }
+
+    /// Whether every watch of what is stored sees the same: versions beside the stored one do not.
+    pub(crate) fn shares_events(&self) -> bool {
+        match self {
+            Self::BuiltIn(_) => true,
+            Self::Custom(wire) => wire.converter.is_some() || wire.version == wire.storage_version,
+        }
+    }
+
+    /// The name under which what is stored tells a field, if that is not the field's own.
+    pub(crate) fn stored_field(&self, field: &str) -> Option<Arc<str>> {
+        match self {
+            Self::BuiltIn(_) => None,
+            Self::Custom(wire) => wire.stored_field(field),
         }
     }
 }

@@ -46,6 +46,8 @@ pub struct Attributes {
     pub labels: Vec<(String, String)>,
     /// Selectable fields, such as `metadata.name` and `type`.
     pub fields: Vec<(&'static str, String)>,
+    /// Selectable fields of a custom resource, under the names that its codec gives them.
+    pub custom: Box<[(Arc<str>, String)]>,
 }
 
 /// Which objects a list or watch wants.
@@ -103,6 +105,8 @@ pub struct Event {
     /// The object: after the change, or its last state for [`EventType::Deleted`], with the change's
     /// revision. `None` for a bookmark.
     pub object: Option<Arc<Stored>>,
+    /// The object before the change, where that is known: what a watcher of everything sees modified.
+    pub previous: Option<Arc<Stored>>,
     /// The change's revision.
     pub revision: Revision,
     /// Marks the end of the initial events (a bookmark).

@@ -27,8 +27,6 @@ const DIFFERENCES: &[(&str, &str)] = &[
         r#"kubectl run sleeper --image=busybox --dry-run=server -o yaml --overrides='{"spec":{"automountServiceAccountToken":false}}'"#,
         "no priorities and default tolerations; the ServiceAccount admission is on",
     ),
-    ("kubectl scale widget one --replicas=4", "custom resources have no scale"),
-    ("kubectl get widget one -o jsonpath='{.spec} {.status}'", "custom resources have no scale"),
     ("kubectl describe namespace read", "no quotas and limit ranges to describe"),
 ];
 

@@ -5,6 +5,7 @@
 mod audit;
 mod bootstrap;
 mod canary;
+mod custom_resources;
 mod interchange;
 mod kms;
 mod kubectl;

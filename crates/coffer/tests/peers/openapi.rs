@@ -20,7 +20,8 @@ spec:
   - name: v1
     served: true
     storage: true
-    subresources: {status: {}}
+    subresources: {status: {}, scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.size}}
+    selectableFields: [{jsonPath: .spec.size}]
     schema:
       openAPIV3Schema:
         type: object

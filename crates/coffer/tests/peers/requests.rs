@@ -18,7 +18,8 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
-use self::table::{DIFFERENCES, Request};
+use self::table::DIFFERENCES;
+pub(crate) use self::table::Request;
 use crate::masks::Masks;
 use crate::quiet;
 
@@ -26,7 +27,7 @@ use crate::quiet;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Coffer, and kube-apiserver on its etcd.
-async fn both() -> (Coffer, KubeApiserver, Etcd) {
+pub(crate) async fn both() -> (Coffer, KubeApiserver, Etcd) {
     let etcd = tokio::task::spawn_blocking(Etcd::start).await.expect("etcd");
     let coffer = tokio::task::spawn_blocking(|| Coffer::up(quiet, &[]));
     let (stock, etcd) = tokio::task::spawn_blocking(move || {
@@ -113,7 +114,7 @@ async fn raw_requests_get_the_answers_of_kube_apiserver() {
             failures += &format!("{named}\n    is no request\n");
         }
     }
-    failures += &changed(&own);
+    failures += &changed("requests.json", &own);
     drop(stock);
     drop(etcd);
     assert!(failures.is_empty(), "\n{failures}");
@@ -124,9 +125,9 @@ fn requests() -> impl Iterator<Item = &'static Request> {
     table::REQUESTS.iter().chain(apply::REQUESTS)
 }
 
-/// The answers of Coffer's own that are not the expected ones.
-fn changed(own: &serde_json::Map<String, Value>) -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/differences/requests.json");
+/// The answers of Coffer's own that are not the expected ones, which are in a file.
+pub(crate) fn changed(file: &str, own: &serde_json::Map<String, Value>) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/differences").join(file);
     if std::env::var("COFFER_TRANSCRIPTS").is_ok_and(|value| value == "write") {
         let text = serde_json::to_string_pretty(own).expect("JSON");
         std::fs::write(&file, text + "\n").expect("written");
@@ -150,7 +151,7 @@ fn changed(own: &serde_json::Map<String, Value>) -> String {
 }
 
 /// A request in one line, by which [`DIFFERENCES`] names it.
-fn title((method, path, kind, body): &Request) -> String {
+pub(crate) fn title((method, path, kind, body): &Request) -> String {
     [*method, *path, *kind, *body].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
@@ -175,7 +176,7 @@ async fn ask_all(kubeconfig: &Path) -> Vec<Value> {
     answers
 }
 
-async fn ask(client: &Client, (method, path, kind, body): &Request, masks: &Masks) -> Value {
+pub(crate) async fn ask(client: &Client, (method, path, kind, body): &Request, masks: &Masks) -> Value {
     let path = if path.starts_with("/api") || path.starts_with("/version") {
         (*path).to_owned()
     } else {
@@ -225,7 +226,7 @@ async fn ask(client: &Client, (method, path, kind, body): &Request, masks: &Mask
 }
 
 /// What differs from run to run, and what is written in its place.
-fn masks() -> Masks {
+pub(crate) fn masks() -> Masks {
     Masks::new(&[
         (r#"("(resourceVersion|continue|selfLink)":) ?"[^"]+""#, "${1}\"MASKED\""),
         (r"(current: |too old resource version: |in record \()\d+( \(\d+\))?", "${1}VERSION"),

@@ -48,7 +48,8 @@ fn replace_null(value: &mut Value, schema: &Schema) {
     }
 }
 
-fn drop_nulls(value: &mut Value, schema: &Schema) {
+/// Drops every `null` that is not allowed and has no default to become.
+pub fn drop_nulls(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(members) => drop_null_members(members, schema),
         Value::Array(items) => {
@@ -67,7 +68,7 @@ fn drop_null_members(members: &mut Map, schema: &Schema) {
             None => schema.additional_schema().flatten(),
         };
         let Some(schema) = known else { return true };
-        if member.is_null() && !schema.nullable {
+        if member.is_null() && !schema.nullable && schema.default.is_none() {
             return false;
         }
         drop_nulls(member, schema);

@@ -10,7 +10,8 @@ use coffer_types::{Map, Value};
 
 use super::names::is_established;
 use super::schema::{Additional, Schema};
-use super::{schema_rules, structural};
+use super::{schema_rules, selectable, structural};
+use crate::webhook;
 
 /// Annotation that definitions in Kubernetes' own groups must have.
 const APPROVED: &str = "api-approved.kubernetes.io";
@@ -108,7 +109,7 @@ pub fn validate(definition: &Value) -> FieldErrors {
         let detail = "must be spec.names.plural+\".\"+spec.group";
         errors.push(FieldError::invalid(&Path::of(&["metadata", "name"]), name, detail));
     }
-    check_spec(definition, spec, &mut errors);
+    check_spec(definition, spec, ConversionRules::NEW, &mut errors);
     check_status(definition, &mut errors);
     check_approval(definition, None, &mut errors);
     check_preserve(spec, &mut errors);
@@ -119,7 +120,7 @@ pub fn validate(definition: &Value) -> FieldErrors {
 pub fn validate_update(new: &Value, old: &Value) -> FieldErrors {
     let mut errors = FieldErrors::new();
     let spec = new.get("spec").unwrap_or(&Value::Null);
-    check_spec(new, spec, &mut errors);
+    check_spec(new, spec, ConversionRules::of_update(old), &mut errors);
     let always: [&[&str]; 2] = [&["spec", "group"], &["spec", "names", "plural"]];
     let established: &[&[&str]] =
         if is_established(old) { &[&["spec", "scope"], &["spec", "names", "kind"]] } else { &[] };
@@ -136,7 +137,7 @@ pub fn validate_update(new: &Value, old: &Value) -> FieldErrors {
     errors
 }
 
-fn check_spec(definition: &Value, spec: &Value, errors: &mut FieldErrors) {
+fn check_spec(definition: &Value, spec: &Value, rules: ConversionRules, errors: &mut FieldErrors) {
     let path = Path::new("spec");
     check_group(spec.str_at(&["group"]), &path.child("group"), errors);
     match spec.str_at(&["scope"]) {
@@ -186,14 +187,15 @@ fn check_spec(definition: &Value, spec: &Value, errors: &mut FieldErrors) {
     check_names(spec.get("names").unwrap_or(&Value::Null), &path.child("names"), errors);
     top.check(versions, &path, errors);
     let conversion = spec.get("conversion").unwrap_or(&Value::Null);
-    check_conversion(conversion, &path.child("conversion"), errors);
-    let versions = spec.get("versions").and_then(Value::as_array).map_or(0, <[Value]>::len);
-    if conversion.str_at(&["strategy"]) == "Webhook" && versions > 1 {
-        // Ours: nothing calls the webhook yet, and an object in the wrong shape is worse than none.
-        let detail =
-            "conversion webhooks are not supported by this server: define one version, or convert with None";
-        errors.push(FieldError::forbidden(&path.child("conversion").child("strategy"), detail));
+    if flag(spec, "preserveUnknownFields")
+        && !conversion.is_null()
+        && conversion.str_at(&["strategy"]) != "None"
+    {
+        let at = path.child("conversion").child("strategy");
+        let detail = "must be None if spec.preserveUnknownFields is true";
+        errors.push(FieldError::invalid(&at, conversion.str_at(&["strategy"]), detail));
     }
+    check_conversion(conversion, rules, &path.child("conversion"), errors);
 }
 
 /// A version as Go prints it, without what is too long for an error's text.
@@ -328,8 +330,17 @@ fn check_version(version: &Value, top: &Top<'_>, path: &Path, errors: &mut Field
     if let (Some(columns), None) = (version.get("additionalPrinterColumns"), top.columns) {
         check_columns(columns, path, errors);
     }
-    if let (Some(fields), Some(schema), None) = (version.get("selectableFields"), schema, top.selectable) {
-        check_selectable(fields, &Schema::parse(schema), &path.child("selectableFields"), errors);
+    let fields = version.get("selectableFields").filter(|_| top.selectable.is_none());
+    if let Some(fields) = fields.filter(|fields| fields.as_array().is_some_and(|all| !all.is_empty())) {
+        let at = path.child("selectableFields");
+        // A schema that all versions share stands at the top, and this version has none.
+        match schema.filter(|_| top.schema.is_none()) {
+            Some(schema) => check_selectable(fields, &Schema::parse(schema), &at, errors),
+            None => {
+                let detail = "may only be set when `version.schema.openAPIV3Schema` is not included";
+                errors.push(FieldError::invalid(&at, "", detail));
+            }
+        }
     }
 }
 
@@ -442,24 +453,23 @@ fn check_selectable(fields: &Value, schema: &Schema, path: &Path, errors: &mut F
             errors.push(FieldError::required(&at, ""));
             continue;
         }
-        let names = json_path.strip_prefix('.').map(|names| names.split('.').collect::<Vec<_>>());
-        let found = names
-            .as_ref()
-            .and_then(|names| names.iter().try_fold(schema, |schema, name| schema.property(name)));
-        let Some(found) = found else {
-            let detail = "is an invalid path: does not refer to a valid field";
-            errors.push(FieldError::invalid(&at, json_path, detail));
-            continue;
+        let (names, found) = match selectable::resolve(json_path, schema) {
+            Ok(resolved) => resolved,
+            Err(why) => {
+                errors.push(FieldError::invalid(&at, json_path, format!("is an invalid path: {why}")));
+                continue;
+            }
         };
-        if names.is_some_and(|names| names.first() == Some(&"metadata")) {
+        if names.first().is_some_and(|name| name == "metadata") {
             errors.push(FieldError::invalid(&at, json_path, "must not point to fields in metadata"));
         }
-        if !matches!(found.kind.as_str(), "string" | "boolean" | "integer") {
+        let kind = found.map_or("", |found| found.kind.as_str());
+        if !matches!(kind, "string" | "boolean" | "integer") {
             let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings \
                           with formats are allowed.";
             errors.push(FieldError::invalid(&at, json_path, detail));
         }
-        if !seen.insert(json_path) {
+        if !seen.insert(names) {
             errors.push(FieldError::duplicate(&at, json_path));
         }
     }
@@ -468,7 +478,58 @@ fn check_selectable(fields: &Value, schema: &Schema, path: &Path, errors: &mut F
     }
 }
 
-fn check_conversion(conversion: &Value, path: &Path, errors: &mut FieldErrors) {
+/// Rules of a conversion that an older definition may have broken.
+#[derive(Clone, Copy)]
+struct ConversionRules {
+    /// The authorities must be readable.
+    bundle: bool,
+    /// One of the versions of reviews must be known.
+    review_version: bool,
+}
+
+impl ConversionRules {
+    /// What a new definition must keep to: it is not established while its authorities cannot be read.
+    const NEW: Self = Self { bundle: false, review_version: true };
+
+    fn of_update(old: &Value) -> Self {
+        let conversion = old.at(&["spec", "conversion"]).unwrap_or(&Value::Null);
+        let bundle = conversion.at(&["webhook", "clientConfig", "caBundle"]);
+        let readable =
+            bundle.is_none_or(|bundle| webhook::check_bundle(&Path::new("caBundle"), bundle).is_empty());
+        let reviews = conversion.at(&["webhook", "conversionReviewVersions"]).and_then(Value::as_array);
+        let reviews = reviews.unwrap_or_default();
+        Self {
+            bundle: is_established(old) && readable,
+            review_version: reviews.is_empty() || reviews.iter().any(is_review_version),
+        }
+    }
+}
+
+fn is_review_version(version: &Value) -> bool {
+    matches!(version.as_str(), Some("v1" | "v1beta1"))
+}
+
+fn check_review_versions(versions: &[Value], known: bool, path: &Path, errors: &mut FieldErrors) {
+    if versions.is_empty() {
+        errors.push(FieldError::required(path, ""));
+        return;
+    }
+    let mut seen = BTreeSet::new();
+    for (index, version) in versions.iter().enumerate() {
+        let (at, name) = (path.index(index), version.as_str().unwrap_or_default());
+        if !seen.insert(name) {
+            errors.push(FieldError::invalid(&at, name, "duplicate version"));
+            continue;
+        }
+        errors.extend(is_dns1035_label(name).into_iter().map(|fault| FieldError::invalid(&at, name, fault)));
+    }
+    if known && !versions.iter().any(is_review_version) {
+        let shown = Value::Array(versions.to_vec());
+        errors.push(FieldError::invalid(path, &shown, "must include at least one of v1, v1beta1"));
+    }
+}
+
+fn check_conversion(conversion: &Value, rules: ConversionRules, path: &Path, errors: &mut FieldErrors) {
     let client = conversion.at(&["webhook", "clientConfig"]).filter(|client| !client.is_null());
     let reviews =
         conversion.at(&["webhook", "conversionReviewVersions"]).and_then(Value::as_array).unwrap_or_default();
@@ -480,16 +541,31 @@ fn check_conversion(conversion: &Value, path: &Path, errors: &mut FieldErrors) {
                 None => errors
                     .push(FieldError::required(&client_path, "required when strategy is set to Webhook")),
                 Some(client) => {
-                    let is_there = |name| client.get(name).is_some_and(|value| !value.is_null());
-                    if is_there("url") == is_there("service") {
-                        let detail = "exactly one of url or service is required";
-                        errors.push(FieldError::required(&client_path, detail));
+                    let found = |name| client.get(name).filter(|value| !value.is_null());
+                    match (found("url"), found("service")) {
+                        (Some(url), None) => {
+                            let url = url.as_str().unwrap_or_default();
+                            errors.extend(webhook::check_url(&client_path.child("url"), url));
+                        }
+                        (None, Some(service)) => {
+                            errors.extend(webhook::check_service(&client_path.child("service"), service));
+                        }
+                        _ => {
+                            let detail = "exactly one of url or service is required";
+                            errors.push(FieldError::required(&client_path, detail));
+                        }
+                    }
+                    if let Some(bundle) = found("caBundle").filter(|_| rules.bundle) {
+                        errors.extend(webhook::check_bundle(&client_path.child("caBundle"), bundle));
                     }
                 }
             }
-            if reviews.is_empty() {
-                errors.push(FieldError::required(&path.child("conversionReviewVersions"), ""));
-            }
+            check_review_versions(
+                reviews,
+                rules.review_version,
+                &path.child("conversionReviewVersions"),
+                errors,
+            );
             return;
         }
         "None" => {}

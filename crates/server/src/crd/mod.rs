@@ -12,7 +12,7 @@ pub mod columns;
 pub mod defaults;
 pub mod definition;
 mod formats;
-mod go_value;
+pub(crate) mod go_value;
 pub mod list_type;
 pub(crate) mod names;
 mod pattern;
@@ -21,6 +21,7 @@ pub mod resource;
 pub mod scale;
 pub mod schema;
 mod schema_rules;
+pub mod selectable;
 mod structural;
 pub mod validate;
 

@@ -4,14 +4,17 @@
 //! |---|---|---|---|
 //! | some taken | not true | False, `<Which>Conflict` | False, `NotAccepted` |
 //! | all free or its own | not true | True, `NoConflicts` | True, `InitialNamesAccepted` |
+//! | the same, and the authorities of its webhook cannot be read | not true | True, `NoConflicts` | False, `InvalidCABundle` |
 //! | some taken | True | False, `<Which>Conflict` | True, as before |
 //! | all free or its own | True | True, `NoConflicts` | True, as before |
 
 use std::collections::BTreeSet;
 
 use coffer_types::Value;
+use coffer_types::validation::field::Path;
 
 use crate::authz::quote::{aggregate, quote};
+use crate::webhook;
 
 /// The condition that says whether all names are a definition's own.
 pub(crate) const ACCEPTED: &str = "NamesAccepted";
@@ -36,12 +39,16 @@ pub(crate) fn is_established(definition: &Value) -> bool {
 
 /// What [`ESTABLISHED`] is to say; `None` when nothing changes it any more.
 pub(crate) fn establish(definition: &Value, accepted: bool) -> Option<Verdict> {
-    let (reason, message) = if accepted {
-        ("InitialNamesAccepted", "the initial names have been accepted")
+    let bundle = definition.at(&["spec", "conversion", "webhook", "clientConfig", "caBundle"]);
+    let readable = || bundle.is_none_or(|bundle| webhook::check_bundle(&Path::new(""), bundle).is_empty());
+    let (holds, reason, message) = if !accepted {
+        (false, "NotAccepted", "not all names are accepted")
+    } else if readable() {
+        (true, "InitialNamesAccepted", "the initial names have been accepted")
     } else {
-        ("NotAccepted", "not all names are accepted")
+        (false, "InvalidCABundle", "The conversion webhook CABundle is invalid")
     };
-    (!is_established(definition)).then(|| Verdict { holds: accepted, reason, message: message.to_owned() })
+    (!is_established(definition)).then(|| Verdict { holds, reason, message: message.to_owned() })
 }
 
 /// The names that a definition has now, given all definitions, and whether all that it asks for are

@@ -8,6 +8,10 @@ pub(super) fn tree(json: &str) -> Value {
     coffer_types::codec::json::decode_untyped(json.as_bytes()).expect("is JSON").object
 }
 
+pub(super) fn yaml(text: &str) -> Value {
+    coffer_types::codec::yaml::decode_untyped(text.as_bytes()).expect("is YAML").object
+}
+
 pub(super) fn schema(json: &str) -> Schema {
     Schema::parse(&tree(json))
 }

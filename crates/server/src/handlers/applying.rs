@@ -8,7 +8,7 @@ use super::options::FieldValidation;
 use super::write::Scope;
 
 /// Applies a configuration to the stored object, or to nothing.
-pub(super) fn run(
+pub(super) async fn run(
     scope: &mut Scope<'_>,
     live: Option<&Value>,
     applied: &Value,
@@ -20,6 +20,7 @@ pub(super) fn run(
     let mut outcome = scope
         .writer(&api_version)
         .apply(wire, &info.kind, live, applied, scope.options.force)
+        .await
         .map_err(refused)?;
     let mut object = match outcome.object.take() {
         Some(tree) => wire.applied(tree).map_err(Status::plain)?,

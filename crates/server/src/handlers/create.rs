@@ -41,7 +41,7 @@ pub(crate) async fn run(scope: &mut Scope<'_>, mut object: Value) -> Result<Outp
     meta::wipe_system_fields(&mut object);
     scope.settle_namespace(&mut object)?;
     scope.merge_owners(&mut object, false);
-    scope.record_manager(None, &mut object);
+    scope.record_manager(None, &mut object).await;
     scope.mutate(Operation::Create, None, Some(&mut object)).await?;
     scope.merge_owners(&mut object, true);
     let generated = object.name().is_empty() && !object.meta_str("generateName").is_empty();

@@ -132,7 +132,7 @@ pub(crate) async fn run(scope: &mut Scope<'_>, options: &DeleteOptions) -> Resul
     let resource = scope.resource;
     let registry = resource.registry()?;
     let stored = registry.get(&scope.namespace, &scope.name, ReadAt::Latest).await?;
-    let object = registry.decode(&stored)?;
+    let object = resource.wire.read(&stored)?;
     check_preconditions(scope, options, &object, &stored.revision.to_string())?;
     scope.mutate(Operation::Delete, Some(&object), None).await?;
     let (name, uid) = (scope.name.clone(), object.uid().to_owned());

@@ -128,12 +128,12 @@ impl Patch {
     }
 
     /// The object that the patch makes of nothing; only apply can.
-    pub(super) fn new_object(&self, scope: &mut Scope<'_>) -> Result<Value, Status> {
+    pub(super) async fn new_object(&self, scope: &mut Scope<'_>) -> Result<Value, Status> {
         let info = &scope.resource.info;
         if self.kind != Kind::Apply {
             return Err(Status::not_found(&info.group, &info.plural, &scope.name));
         }
-        let mut new = applying::run(scope, None, &self.body, &self.strict)?;
+        let mut new = applying::run(scope, None, &self.body, &self.strict).await?;
         if !new.uid().is_empty() {
             let why = format!(
                 "uid mismatch: the provided object specified uid {}, and no existing object was found",
@@ -146,9 +146,9 @@ impl Patch {
     }
 
     /// The object that the patch makes of `old`.
-    pub(super) fn apply(&self, scope: &mut Scope<'_>, old: &Value) -> Result<Value, Status> {
+    pub(super) async fn apply(&self, scope: &mut Scope<'_>, old: &Value) -> Result<Value, Status> {
         if self.kind == Kind::Apply {
-            let mut new = applying::run(scope, Some(old), &self.body, &self.strict)?;
+            let mut new = applying::run(scope, Some(old), &self.body, &self.strict).await?;
             check_identity(scope, &mut new)?;
             return Ok(new);
         }

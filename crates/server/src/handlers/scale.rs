@@ -179,11 +179,11 @@ impl Step<'_, '_> {
         scale.managed.to_scale(old, &mut old_scale).map_err(unreadable)?;
         let mut new_scale = match self.change {
             Change::Replace(object) => object.clone(),
-            Change::Patch(patch) => patch.apply(scope, &old_scale)?,
+            Change::Patch(patch) => patch.apply(scope, &old_scale).await?,
         };
         scope.merge_owners(&mut new_scale, false);
         if !self.change.is_apply() {
-            scope.record_manager(Some(&old_scale), &mut new_scale);
+            scope.record_manager(Some(&old_scale), &mut new_scale).await;
         }
         scope.mutate(Operation::Update, Some(&old_scale), Some(&mut new_scale)).await?;
         scope.merge_owners(&mut new_scale, true);

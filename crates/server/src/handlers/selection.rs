@@ -14,6 +14,8 @@ use crate::resources::Resource;
 pub(super) struct Selection {
     labels: LabelSelector,
     fields: FieldSelector,
+    /// The names under which what is stored tells the fields, where they are not the fields' own.
+    stored: Vec<Option<Arc<str>>>,
 }
 
 impl Selection {
@@ -24,7 +26,8 @@ impl Selection {
         let fields = FieldSelector::parse(&options.field_selector)
             .and_then(|fields| resource.wire.check_fields(fields))
             .map_err(|error| Status::bad_request(error.to_string()))?;
-        Ok(Self { labels, fields })
+        let stored = fields.terms().iter().map(|term| resource.wire.stored_field(&term.field)).collect();
+        Ok(Self { labels, fields, stored })
     }
 
     /// The one name that is wanted, if any.
@@ -46,10 +49,15 @@ impl Predicate for Selection {
         let label = |key: &str| {
             attributes.labels.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
         };
-        let field = |key: &str| {
-            attributes.fields.iter().find(|(name, _)| *name == key).map_or("", |(_, value)| value.as_str())
+        let field = |key: &str, stored: &Option<Arc<str>>| {
+            let found = match stored {
+                None => attributes.fields.iter().find(|(name, _)| *name == key).map(|(_, value)| value),
+                Some(key) => attributes.custom.iter().find(|(name, _)| name == key).map(|(_, value)| value),
+            };
+            found.map_or("", String::as_str)
         };
+        let mut terms = self.fields.terms().iter().zip(&self.stored);
         self.labels.matches_with(label)
-            && self.fields.terms().iter().all(|term| (field(&term.field) == term.value) == term.equal)
+            && terms.all(|(term, stored)| (field(&term.field, stored) == term.value) == term.equal)
     }
 }

@@ -193,7 +193,7 @@ impl Step<'_, '_> {
         let info = &scope.resource.info;
         let mut object = match self.change {
             Change::Replace(object) => object.clone(),
-            Change::Patch(patch) => patch.new_object(scope)?,
+            Change::Patch(patch) => patch.new_object(scope).await?,
         };
         let mut attributes = scope.attributes.clone();
         "create".clone_into(&mut attributes.verb);
@@ -212,7 +212,7 @@ impl Step<'_, '_> {
         scope.fill_system_fields(&mut object)?;
         scope.merge_owners(&mut object, false);
         if replaces {
-            scope.record_manager(None, &mut object);
+            scope.record_manager(None, &mut object).await;
         }
         scope.mutate(Operation::Create, None, Some(&mut object)).await?;
         create::prepare(scope, &mut object).await?;
@@ -225,13 +225,13 @@ impl Step<'_, '_> {
         self.created = false;
         let mut new = match self.change {
             Change::Replace(object) => object.clone(),
-            Change::Patch(patch) => patch.apply(scope, &old)?,
+            Change::Patch(patch) => patch.apply(scope, &old).await?,
         };
         check_version(scope, self.change, &mut new, revision)?;
         meta::take_over(&mut new, &old);
         scope.merge_owners(&mut new, false);
         if !self.change.is_apply() {
-            scope.record_manager(Some(&old), &mut new);
+            scope.record_manager(Some(&old), &mut new).await;
         }
         scope.mutate(Operation::Update, Some(&old), Some(&mut new)).await?;
         meta::take_over(&mut new, &old);

@@ -21,8 +21,9 @@ use super::selection::Selection;
 use super::table;
 use crate::body::Body;
 use crate::negotiate::{self, Accepted, Media, MetaVersion, Offers, Shape};
-use crate::resources::Resource;
+use crate::resources::{Resource, Served};
 use crate::serve::body::BoxError;
+use crate::state::Server;
 use crate::wire;
 
 /// Shortest watch when the client names no length; upstream takes a random one from here to twice this.
@@ -61,6 +62,8 @@ pub(super) async fn handle(call: &mut Call, resource: &Arc<Resource>) -> Result<
     let body = WatchBody {
         stream,
         encoder: Encoder {
+            served: call.server.resources.load(),
+            server: Arc::clone(&call.server),
             resource: Arc::clone(resource),
             accepted,
             include,
@@ -86,6 +89,9 @@ fn fraction(call: &Call) -> Result<f64, Status> {
 
 /// Turns events into frames.
 struct Encoder {
+    server: Arc<Server>,
+    /// What was served when `resource` was last looked up.
+    served: Arc<Served>,
     resource: Arc<Resource>,
     accepted: Accepted,
     include: table::Include,
@@ -95,8 +101,27 @@ struct Encoder {
 }
 
 impl Encoder {
+    /// Takes over a definition that has changed; `false` when the resource is not served any more.
+    fn refresh(&mut self) -> bool {
+        if self.resource.info.behaviour.offers != Offers::Custom
+            || self.server.resources.is_current(&self.served)
+        {
+            return true;
+        }
+        self.served = self.server.resources.load();
+        let info = &self.resource.info;
+        match self.served.find(&info.group, &info.version, &info.plural) {
+            Some(resource) => self.resource = Arc::clone(resource),
+            None => return false,
+        }
+        true
+    }
+
     /// The number of the format among an event's shared encodings, if it is shared.
     fn format(&self) -> Option<usize> {
+        if !self.resource.wire.shares_events() {
+            return None;
+        }
         let media = match self.accepted.media {
             Media::Json => 0,
             Media::Protobuf => 1,
@@ -212,6 +237,10 @@ impl http_body::Body for WatchBody {
         let mut batch = BytesMut::new();
         loop {
             match self.stream.as_mut().poll_next(context) {
+                Poll::Ready(Some(Ok(_))) if !self.encoder.refresh() => {
+                    self.closed = true;
+                    break;
+                }
                 Poll::Ready(Some(Ok(event))) => {
                     let frame = self.encoder.frame(&event);
                     match &first {

@@ -160,13 +160,13 @@ impl<'a> Scope<'a> {
     }
 
     /// Records who wrote which fields, from `old` to `object`.
-    pub(crate) fn record_manager(&self, old: Option<&Value>, object: &mut Value) {
+    pub(crate) async fn record_manager(&self, old: Option<&Value>, object: &mut Value) {
         if !self.tracks_fields {
             object.remove(&["metadata", "managedFields"]);
             return;
         }
         let api_version = self.resource.info.api_version();
-        self.writer(&api_version).record(&self.resource.wire, old, object);
+        self.writer(&api_version).record(&self.resource.wire, old, object).await;
     }
 
     /// Who writes.
@@ -230,6 +230,6 @@ pub(super) fn is_too_large(status: &Status) -> bool {
 pub(crate) fn decoded(resource: &Resource, output: Output) -> Result<Value, Status> {
     match output {
         Output::Value(value) => Ok(value),
-        Output::Stored(stored) => resource.registry()?.decode(&stored),
+        Output::Stored(stored) => resource.wire.read(&stored),
     }
 }

@@ -6,6 +6,7 @@ use coffer_types::schema::{Shape, Type, lookup};
 use serde_json::{Map, Value, json};
 
 use super::schemas::{self, Components, reference};
+use crate::crd::selectable::SelectableField;
 use crate::resources::info::ResourceInfo;
 
 /// Adds the kind and its list, and gives their names.
@@ -28,12 +29,11 @@ pub(super) fn add(
     if has_schema {
         add_object_fields(&mut schema, &object_meta);
     }
+    let selectable = definition.map(|definition| selectable_fields(definition, &info.version));
+    let selectable = selectable.filter(|fields| !fields.is_empty());
     let kind_of = |kind: &str| json!([{ "group": info.group, "version": info.version, "kind": kind }]);
     schema.insert("x-kubernetes-group-version-kind".into(), kind_of(&info.kind));
-    components.insert(name.clone(), schema.into());
-    components.insert(
-        list.clone(),
-        json!({
+    let mut list_schema = json!({
             "type": "object",
             "required": ["items"],
             "properties": {
@@ -43,9 +43,23 @@ pub(super) fn add(
                 "items": { "type": "array", "items": reference(&name) },
             },
             "x-kubernetes-group-version-kind": kind_of(&info.list_kind),
-        }),
-    );
+    });
+    if let Some(fields) = selectable {
+        schema.insert(SELECTABLE.into(), fields.clone().into());
+        list_schema[SELECTABLE] = fields.into();
+    }
+    components.insert(name.clone(), schema.into());
+    components.insert(list.clone(), list_schema);
     (name, list)
+}
+
+const SELECTABLE: &str = "x-kubernetes-selectable-fields";
+
+fn selectable_fields(definition: &Tree, version: &str) -> Vec<Value> {
+    let versions = definition.at(&["spec", "versions"]).and_then(Tree::as_array).unwrap_or_default();
+    let found = versions.iter().find(|one| one.str_at(&["name"]) == version);
+    let fields = found.map(SelectableField::of_version).unwrap_or_default();
+    fields.into_iter().map(|field| json!({ "fieldPath": field.name })).collect()
 }
 
 /// A reference to what every kind's `metadata` is, as one of them has it.

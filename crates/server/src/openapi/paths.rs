@@ -254,8 +254,9 @@ fn operation(info: &ResourceInfo, target: &Target<'_>, spoken: &Spoken, verb: &s
         other => other,
     };
     let (group, version, kind) = match &target.body {
-        Some((group, version, kind)) => (group, version, kind),
-        None => (&info.group, &info.version, &info.kind),
+        // Those of custom resources are named by the resource's kind, whatever they speak.
+        Some((group, version, kind)) if !custom => (group, version, kind),
+        _ => (&info.group, &info.version, &info.kind),
     };
     let mut rest = Map::new();
     rest.insert("tags".into(), json!([format!("{}_{}", camel(&info.group, false), info.version)]));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use coffer_store::Storage;
 use coffer_store::key::Origin;
-use coffer_store::registry::ResourceConfig;
+use coffer_store::registry::{Registry, ResourceConfig};
 use coffer_types::Value;
 use coffer_types::fields::scale::ReplicasPaths;
 use coffer_types::meta::Meta as _;
@@ -23,15 +23,18 @@ use super::scale::Scale;
 use super::strategy::Strategy;
 use super::{CustomGroup, Resource};
 use crate::controllers::custom_resources::FINALIZER;
+use crate::conversion::Converter;
+use crate::conversion::registry::Converted;
 use crate::crd::columns::Columns;
 use crate::crd::names::is_established;
 use crate::crd::scale::ScalePaths;
-use crate::crd::schema::Schema;
+use crate::crd::selectable::SelectableField;
 use crate::crd::{definition, resource};
 use crate::negotiate::Offers;
-use crate::ports::{Change, GroupResource, Objects as _};
+use crate::ports::{Change, GroupResource, Objects};
 use crate::state::Server;
-use crate::wire::{CustomWire, StorageCodec, Wire};
+use crate::webhook::Services;
+use crate::wire::{CustomCodec, CustomState, CustomWire, Schemas, StorageCodec, Wire};
 
 /// Verbs of a custom resource, in upstream's order.
 const VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
@@ -53,13 +56,31 @@ pub(crate) struct CustomResources {
     objects: Arc<StoredObjects>,
     definitions: BTreeMap<String, Value>,
     served: BTreeMap<String, Vec<Arc<Resource>>>,
+    opened: BTreeMap<String, Opened>,
+}
+
+/// An open store of custom resources.
+struct Opened {
+    group: String,
+    plural: String,
+    /// The definition that it was opened for.
+    uid: String,
+    /// What its cache knows of the objects.
+    selection: Vec<Value>,
+    codec: Arc<CustomCodec>,
 }
 
 impl CustomResources {
     /// Starts to follow the definitions, until the server stops.
     pub(crate) fn start(server: Arc<Server>, storage: Arc<Storage>, objects: Arc<StoredObjects>) {
-        let mut follower =
-            Self { server, storage, objects, definitions: BTreeMap::new(), served: BTreeMap::new() };
+        let mut follower = Self {
+            server,
+            storage,
+            objects,
+            definitions: BTreeMap::new(),
+            served: BTreeMap::new(),
+            opened: BTreeMap::new(),
+        };
         tokio::spawn(async move { follower.run().await });
     }
 
@@ -90,7 +111,8 @@ impl CustomResources {
     /// Serves what is established, and nothing else.
     fn publish(&mut self) {
         let mut served = BTreeMap::new();
-        for (name, definition) in &self.definitions {
+        let definitions = std::mem::take(&mut self.definitions);
+        for (name, definition) in &definitions {
             if !is_established(definition) {
                 continue;
             }
@@ -115,13 +137,14 @@ impl CustomResources {
                 },
             }
         }
-        for (name, gone) in &self.served {
-            if !served.contains_key(name)
-                && let Some(resource) = gone.first()
-            {
-                self.storage.close(&resource.info.group, &resource.info.plural);
+        self.definitions = definitions;
+        self.opened.retain(|name, opened| {
+            let stays = served.contains_key(name);
+            if !stays {
+                self.storage.close(&opened.group, &opened.plural);
             }
-        }
+            stays
+        });
         self.served = served;
         let all = self.served.values().flatten().cloned().collect();
         self.server.resources.set_custom(all, self.groups());
@@ -142,8 +165,30 @@ impl CustomResources {
             .collect()
     }
 
+    /// The codec of a definition's store. A store whose cache no longer fits is closed.
+    fn codec(&mut self, definition: &Value, state: CustomState) -> Arc<CustomCodec> {
+        let (name, selection) = (definition.name(), selection(definition));
+        if let Some(opened) = self.opened.get(name) {
+            if opened.uid == definition.uid() && opened.selection == selection {
+                opened.codec.set(state);
+                return Arc::clone(&opened.codec);
+            }
+            self.storage.close(&opened.group, &opened.plural);
+        }
+        let codec = Arc::new(CustomCodec::new(state));
+        let opened = Opened {
+            group: definition.str_at(&["spec", "group"]).to_owned(),
+            plural: definition.str_at(&["spec", "names", "plural"]).to_owned(),
+            uid: definition.uid().to_owned(),
+            selection,
+            codec: Arc::clone(&codec),
+        };
+        self.opened.insert(name.to_owned(), opened);
+        codec
+    }
+
     /// One resource for each served version.
-    fn resources(&self, definition: &Value) -> Result<Vec<Arc<Resource>>, String> {
+    fn resources(&mut self, definition: &Value) -> Result<Vec<Arc<Resource>>, String> {
         let group = definition.str_at(&["spec", "group"]).to_owned();
         let plural = definition.str_at(&["spec", "names", "plural"]).to_owned();
         let kind = definition.str_at(&["spec", "names", "kind"]).to_owned();
@@ -161,21 +206,27 @@ impl CustomResources {
                 (api_version, version.at(&["schema", "openAPIV3Schema"]).cloned())
             })
             .collect();
-        let schemas = Arc::new(schemas);
-        let wire = |version: &Value| CustomWire {
-            group: group.clone(),
-            version: version.str_at(&["name"]).to_owned(),
-            kind: kind.clone(),
-            storage_version: storage_version.clone(),
-            versions: Arc::clone(&schemas),
-            schema: version.at(&["schema", "openAPIV3Schema"]).map(|schema| Arc::new(Schema::parse(schema))),
-            selectable: selectable(version),
-        };
-        let stored = versions
+        let schemas = Arc::new(Schemas::new(schemas));
+        let services = Arc::new(Services(Arc::clone(&self.objects) as Arc<dyn Objects>));
+        let (clock, random) = (Arc::clone(&self.server.clock), Arc::clone(&self.server.random));
+        let converter =
+            Converter::of(definition, Arc::clone(&schemas), services, clock, random).map(Arc::new);
+        let wires: BTreeMap<&str, Arc<CustomWire>> = versions
             .iter()
-            .find(|version| version.str_at(&["name"]) == storage_version)
-            .map(|version| Arc::new(wire(version)))
-            .ok_or("no version is stored")?;
+            .map(|version| {
+                let names = [group.as_str(), &kind, &storage_version];
+                let wire =
+                    CustomWire::new(names, namespaced, version, Arc::clone(&schemas), converter.clone());
+                (version.str_at(&["name"]), Arc::new(wire))
+            })
+            .collect();
+        let stored = wires.get(storage_version.as_str()).cloned().ok_or("no version is stored")?;
+        // What is converted is selected by what comes of it.
+        let selecting = match &converter {
+            Some(_) => Vec::new(),
+            None => wires.values().filter(|wire| wire.selects()).cloned().collect(),
+        };
+        let codec = self.codec(definition, CustomState { stored, selecting });
         let store = self
             .storage
             .open(ResourceConfig {
@@ -183,7 +234,7 @@ impl CustomResources {
                 resource: plural.clone(),
                 origin: Origin::Extension,
                 namespaced,
-                codec: Arc::new(StorageCodec::Custom(stored)),
+                codec: Arc::new(StorageCodec::Custom(codec)),
                 ttl_seconds: 0,
             })
             .map_err(|error| error.to_string())?;
@@ -233,14 +284,21 @@ impl CustomResources {
                     ttl_seconds: 0,
                 },
             };
-            let wire = Arc::new(wire(version));
+            let wire = wires.get(info.version.as_str()).cloned().ok_or("no such version")?;
+            let registry: Arc<dyn Registry> = match &converter {
+                None => Arc::clone(&store) as _,
+                Some(converter) => {
+                    let storage = coffer_types::meta::api_version(&group, &storage_version);
+                    let stored = Arc::clone(&store) as _;
+                    Arc::new(Converted::new(stored, Arc::clone(converter), Arc::clone(&wire), storage))
+                }
+            };
             let strategy =
                 CustomStrategy { namespaced, has_status, scale: scale.clone(), wire: Arc::clone(&wire) };
-            let scale =
-                scale.and_then(|paths| Scale::new(paths, Arc::clone(&managed), &info)).map(Box::new);
+            let scale = scale.and_then(|paths| Scale::new(paths, Arc::clone(&managed), &info)).map(Box::new);
             resources.push(Arc::new(Resource {
                 info,
-                registry: Some(Arc::clone(&store) as _),
+                registry: Some(registry),
                 wire: Wire::Custom(wire),
                 strategy: Arc::new(strategy),
                 create_only: None,
@@ -277,9 +335,21 @@ fn subresources(kind: &str, has_status: bool, has_scale: bool) -> Vec<Subresourc
     subresources
 }
 
-fn selectable(version: &Value) -> Vec<String> {
-    let fields = version.get("selectableFields").and_then(Value::as_array).unwrap_or_default();
-    fields.iter().map(|field| field.str_at(&["jsonPath"]).trim_start_matches('.').to_owned()).collect()
+/// What decides how stored objects are selected by fields of their own: the watch cache holds the fields
+/// of each object, and is filled anew when this changes. So it is when conversion begins or ends.
+fn selection(definition: &Value) -> Vec<Value> {
+    if definition.str_at(&["spec", "conversion", "strategy"]) == "Webhook" {
+        return vec![Value::from("Webhook")];
+    }
+    let versions = definition::versions(definition);
+    if versions.iter().all(|version| SelectableField::of_version(version).is_empty()) {
+        return Vec::new();
+    }
+    let parts = |version: &Value| -> Vec<Value> {
+        let part = |name: &str| version.get(name).cloned().unwrap_or_default();
+        ["name", "schema", "selectableFields"].map(part).into()
+    };
+    versions.iter().map(|version| parts(version).into()).collect()
 }
 
 /// How a version is preferred: general availability, then beta, then alpha, each by number; others last, by name.

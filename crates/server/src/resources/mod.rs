@@ -180,6 +180,16 @@ impl Resources {
         self.served.load_full()
     }
 
+    /// Whether only custom resources are in the group.
+    pub(crate) fn is_custom_group(&self, group: &str) -> bool {
+        self.served.load().is_custom_group(group)
+    }
+
+    /// Whether nothing has changed since that was loaded.
+    pub(crate) fn is_current(&self, served: &Arc<Served>) -> bool {
+        Arc::ptr_eq(&self.served.load(), served)
+    }
+
     pub(crate) fn preferred(&self, name: &GroupResource) -> Option<Arc<Resource>> {
         self.served.load().preferred(name).cloned()
     }

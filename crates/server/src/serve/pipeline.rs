@@ -195,7 +195,8 @@ impl Pipeline {
             if let Some(refusal) = self.refusal(&attributes, query, parts).await? {
                 return Ok(refusal);
             }
-            if info.resource_request {
+            // Custom resources are not behind that router.
+            if info.resource_request && !self.server.resources.is_custom_group(&info.group) {
                 negotiate::routable(&parts.headers)?;
             }
             let mut call = Call {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use coffer_types::codec::{json, yaml};
 use coffer_types::meta::{Meta as _, split_api_version};
 use coffer_types::schema::{self, Message, Shape, Type};
@@ -10,28 +11,135 @@ use coffer_types::validation::field::{FieldError, FieldErrors, Path, to_status};
 use coffer_types::{Status, Value};
 
 use super::Decoded;
+use crate::conversion::Converter;
 use crate::crd::schema::Schema;
+use crate::crd::selectable::SelectableField;
 use crate::crd::{defaults, list_type, prune, validate};
 use crate::negotiate::Media;
 use crate::quote;
+
+/// The schemas of all versions of a definition, by `apiVersion`.
+pub(crate) struct Schemas {
+    /// As the definition has them.
+    pub(crate) trees: BTreeMap<String, Option<Value>>,
+    read: BTreeMap<String, Option<Arc<Schema>>>,
+}
+
+impl Schemas {
+    /// Reads the schemas of a definition.
+    pub(crate) fn new(trees: BTreeMap<String, Option<Value>>) -> Self {
+        let read = |tree: &Option<Value>| tree.as_ref().map(|tree| Arc::new(Schema::parse(tree)));
+        let read = trees.iter().map(|(version, tree)| (version.clone(), read(tree))).collect();
+        Self { trees, read }
+    }
+
+    /// The schema of a version, if it has one.
+    pub(crate) fn of(&self, api_version: &str) -> Option<&Arc<Schema>> {
+        self.read.get(api_version)?.as_ref()
+    }
+
+    /// An object as it is read from the store, in the version that it is stored in.
+    pub(crate) fn settle(&self, mut object: Value) -> Result<Value, String> {
+        match self.read.get(object.api_version()) {
+            None => {
+                return Err(format!(
+                    "request to convert CR from an invalid group/version: {}",
+                    object.api_version()
+                ));
+            }
+            Some(None) => {}
+            Some(Some(schema)) => {
+                let _dropped = prune::prune(&mut object, schema);
+                defaults::apply(&mut object, schema);
+            }
+        }
+        Ok(object)
+    }
+
+    /// The object in another version, when nothing converts but the version's name.
+    fn rename(&self, object: &mut Value, api_version: &str, kind: &str) {
+        if object.api_version() == api_version && object.kind() == kind {
+            return;
+        }
+        object.set_type(api_version, kind);
+        self.trim(object, api_version);
+    }
+
+    /// Drops from an object that has come into a version what the version does not have.
+    pub(crate) fn trim(&self, object: &mut Value, api_version: &str) {
+        if let Some(schema) = self.of(api_version) {
+            let _dropped = prune::prune(object, schema);
+            defaults::drop_nulls(object, schema);
+        }
+    }
+}
 
 /// One served version of a custom resource.
 pub(crate) struct CustomWire {
     pub(crate) group: String,
     pub(crate) version: String,
     pub(crate) kind: String,
+    /// Whether objects live in namespaces.
+    pub(crate) namespaced: bool,
     /// The version that is written to the store.
     pub(crate) storage_version: String,
-    /// The schemas of all versions as the definition has them, by `apiVersion`.
-    pub(crate) versions: Arc<BTreeMap<String, Option<Value>>>,
+    /// The schemas of all versions.
+    pub(crate) schemas: Arc<Schemas>,
     /// Structural schema of the served version.
     pub(crate) schema: Option<Arc<Schema>>,
-    /// Fields by which objects are selected, besides name and namespace.
-    pub(crate) selectable: Vec<String>,
+    /// Fields by which objects are selected besides name and namespace, each with its name in what is stored.
+    selectable: Vec<(SelectableField, Arc<str>)>,
+    /// What converts objects on their way to and from the store, so that what is read here is converted
+    /// already.
+    pub(crate) converter: Option<Arc<Converter>>,
 }
 
 impl CustomWire {
-    fn api_version(&self) -> String {
+    /// The wire of one entry of `spec.versions`.
+    pub(crate) fn new(
+        [group, kind, storage_version]: [&str; 3],
+        namespaced: bool,
+        version: &Value,
+        schemas: Arc<Schemas>,
+        converter: Option<Arc<Converter>>,
+    ) -> Self {
+        let name = version.str_at(&["name"]);
+        let schema = schemas.of(&coffer_types::meta::api_version(group, name)).cloned();
+        let selectable = SelectableField::of_version(version).into_iter().map(|field| {
+            let key = format!("{name} {}", field.name);
+            (field, Arc::from(key))
+        });
+        Self {
+            group: group.to_owned(),
+            version: name.to_owned(),
+            kind: kind.to_owned(),
+            namespaced,
+            storage_version: storage_version.to_owned(),
+            schema,
+            selectable: selectable.collect(),
+            converter,
+            schemas,
+        }
+    }
+
+    /// Every field by which objects are selected.
+    pub(crate) fn fields(&self) -> Vec<&str> {
+        let own = self.selectable.iter().map(|(field, _)| field.name.as_str());
+        let namespace = self.namespaced.then_some("metadata.namespace");
+        std::iter::once("metadata.name").chain(namespace).chain(own).collect()
+    }
+
+    /// The name of a field in what is stored, if it is not the field's own.
+    pub(crate) fn stored_field(&self, field: &str) -> Option<Arc<str>> {
+        self.selectable.iter().find(|(own, _)| own.name == field).map(|(_, key)| Arc::clone(key))
+    }
+
+    /// Whether objects are selected by fields of their own.
+    pub(crate) fn selects(&self) -> bool {
+        !self.selectable.is_empty()
+    }
+
+    pub(crate) fn api_version(&self) -> String {
         coffer_types::meta::api_version(&self.group, &self.version)
     }
 
@@ -137,36 +245,26 @@ impl CustomWire {
     pub(super) fn read(&self, stored: &[u8]) -> Result<Value, Status> {
         let object =
             json::decode_untyped(stored).map_err(|error| Status::internal(error.to_string()))?.object;
-        Ok(self.in_version(object))
-    }
-
-    fn in_version(&self, mut object: Value) -> Value {
-        object.set_type(&self.api_version(), &self.kind);
-        if let Some(schema) = &self.schema {
-            let _dropped = prune::prune(&mut object, schema);
-            defaults::apply(&mut object, schema);
+        if self.converter.is_some() {
+            return Ok(object);
         }
-        object
+        self.schemas.settle(object).map(|object| self.served(object)).map_err(Status::plain)
     }
 
     /// A decoded object in the served version.
-    pub(super) fn served(&self, object: Value) -> Value {
-        if self.version == self.storage_version { object } else { self.in_version(object) }
+    pub(super) fn served(&self, mut object: Value) -> Value {
+        self.schemas.rename(&mut object, &self.api_version(), &self.kind);
+        object
     }
 
-    /// The stored form.
-    pub(super) fn store(&self, object: &Value) -> Result<Vec<u8>, String> {
-        let mut object = object.clone();
-        object.set_type(&coffer_types::meta::api_version(&self.group, &self.storage_version), &self.kind);
-        let mut out = Vec::with_capacity(1024);
-        json::encode_untyped(&object, &mut out);
-        out.push(b'\n');
-        Ok(out)
+    pub(crate) fn selected(&self, object: &Value) -> impl Iterator<Item = (Arc<str>, String)> {
+        let object = self.served(object.clone());
+        self.selectable.iter().map(move |(field, key)| (Arc::clone(key), field.value(&object)))
     }
 
-    /// Whether stored bytes are what is served: the same version, and nothing to fill in or drop.
+    /// Whether what is read is what is served: the same version, and nothing to fill in or drop.
     pub(super) fn serves_what_is_stored(&self) -> bool {
-        self.version == self.storage_version && self.schema.is_none()
+        self.converter.is_some() || (self.version == self.storage_version && self.schema.is_none())
     }
 
     /// What the schema says against an object, or against its status alone.
@@ -184,6 +282,57 @@ impl CustomWire {
             errors.extend(list_type::validate(object, schema));
         }
         errors
+    }
+}
+
+/// How the objects of a definition are stored and what selectors see of them, by the definition as it is now.
+pub(crate) struct CustomCodec(ArcSwap<CustomState>);
+
+/// What of a definition matters to what is stored.
+pub(crate) struct CustomState {
+    /// The version that is written.
+    pub(crate) stored: Arc<CustomWire>,
+    /// The versions whose objects are selected by fields of their own.
+    pub(crate) selecting: Vec<Arc<CustomWire>>,
+}
+
+impl CustomCodec {
+    pub(crate) fn new(state: CustomState) -> Self {
+        Self(ArcSwap::from_pointee(state))
+    }
+
+    /// The definition has changed.
+    pub(crate) fn set(&self, state: CustomState) {
+        self.0.store(Arc::new(state));
+    }
+
+    /// A stored object, in the version that it is stored in.
+    pub(super) fn decode(&self, stored: &[u8]) -> Result<Value, String> {
+        let object = json::decode_untyped(stored).map_err(|error| error.to_string())?.object;
+        self.0.load().stored.schemas.settle(object)
+    }
+
+    /// The stored form of an object of any version.
+    pub(super) fn encode(&self, object: &Value) -> Result<Vec<u8>, String> {
+        let state = self.0.load();
+        let wire = &state.stored;
+        let mut object = object.clone();
+        wire.schemas.rename(&mut object, &wire.api_version(), &wire.kind);
+        let mut out = Vec::with_capacity(1024);
+        json::encode_untyped(&object, &mut out);
+        out.push(b'\n');
+        Ok(out)
+    }
+
+    /// The fields by which a stored object is selected, besides name and namespace.
+    pub(super) fn selected(&self, stored: &[u8]) -> Box<[(Arc<str>, String)]> {
+        let state = self.0.load();
+        if state.selecting.is_empty() {
+            return Box::default();
+        }
+        // What cannot be read has no fields; whoever reads it is told why.
+        let Ok(object) = self.decode(stored) else { return Box::default() };
+        state.selecting.iter().flat_map(|wire| wire.selected(&object)).collect()
     }
 }
 

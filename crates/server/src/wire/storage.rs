@@ -8,14 +8,14 @@ use coffer_types::codec::{DecodeError, definitions, json, proto, transcode};
 use coffer_types::meta::Meta as _;
 use coffer_types::schema::{self, Kind};
 
-use super::{CustomWire, Form, events};
+use super::{CustomCodec, Form, events};
 
 /// How the objects of one resource are stored.
 pub(crate) enum StorageCodec {
     /// A built-in kind, as it is served.
     BuiltIn(&'static Kind, Form),
     /// A custom resource.
-    Custom(Arc<CustomWire>),
+    Custom(Arc<CustomCodec>),
 }
 
 impl StorageCodec {
@@ -51,7 +51,7 @@ impl ObjectCodec for StorageCodec {
     fn decode(&self, stored: &[u8]) -> Result<Value, String> {
         match self {
             Self::BuiltIn(kind, form) => decode(kind, *form, stored).map_err(|error| error.0),
-            Self::Custom(wire) => wire.read(stored).map_err(|status| status.message),
+            Self::Custom(codec) => codec.decode(stored),
         }
     }
 
@@ -69,7 +69,7 @@ impl ObjectCodec for StorageCodec {
                 json::encode_line(tables.message, &definitions::to_stored(object), &mut out);
                 Ok(out)
             }
-            Self::Custom(wire) => wire.store(object),
+            Self::Custom(codec) => codec.encode(object),
         }
     }
 
@@ -86,7 +86,11 @@ impl ObjectCodec for StorageCodec {
         let found = transcode::attributes(tables, stored, &paths).map_err(|error| error.0)?;
         let fields =
             rows.iter().zip(found.fields).map(|((name, path), text)| (*name, or_false(path, text))).collect();
-        Ok(Attributes { labels: found.labels, fields })
+        let custom = match self {
+            Self::BuiltIn(..) => Box::default(),
+            Self::Custom(codec) => codec.selected(stored),
+        };
+        Ok(Attributes { labels: found.labels, fields, custom })
     }
 }
 

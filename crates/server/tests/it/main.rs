@@ -3,9 +3,12 @@
 
 mod apply;
 mod bad_input;
+mod custom_conversion;
 mod custom_scale;
+mod custom_selectors;
 mod discovery;
 mod full_disk;
+mod hook;
 mod kms;
 mod limits;
 mod network;

@@ -62,7 +62,13 @@ impl Change {
         let natural = match (&previous, &current) {
             (_, Some(Slot::Corrupt(unreadable))) => Err(Box::new(unreadable.error.on_watch())),
             (None, Some(Slot::Good(stored))) => Ok(event(EventType::Added, stored.clone())),
-            (Some(_), Some(Slot::Good(stored))) => Ok(event(EventType::Modified, stored.clone())),
+            (Some(previous), Some(Slot::Good(stored))) => {
+                let previous = match previous {
+                    Slot::Good(previous) => Some(previous.clone()),
+                    Slot::Corrupt(_) => None,
+                };
+                Ok(event_after(EventType::Modified, previous, stored.clone()))
+            }
             (Some(Slot::Good(stored)), None) => Ok(event(EventType::Deleted, at(stored, revision))),
             (Some(Slot::Corrupt(unreadable)), None) => Err(Box::new(unreadable.error.on_watch_of_deletion())),
             (None, None) => Err(Box::new(Status::internal("a deletion of nothing was recorded"))),
@@ -135,10 +141,15 @@ fn wanted(slot: Option<&Slot>, predicate: &dyn Predicate) -> Wanted {
 
 /// An event about an object at the object's revision.
 pub(crate) fn event(event_type: EventType, object: Arc<Stored>) -> Arc<Event> {
+    event_after(event_type, None, object)
+}
+
+fn event_after(event_type: EventType, previous: Option<Arc<Stored>>, object: Arc<Stored>) -> Arc<Event> {
     Arc::new(Event {
         event_type,
         revision: object.revision,
         object: Some(object),
+        previous,
         initial_events_end: false,
         frames: Frames::default(),
     })
@@ -149,6 +160,7 @@ pub(crate) fn bookmark(revision: Revision, initial_events_end: bool) -> Arc<Even
     Arc::new(Event {
         event_type: EventType::Bookmark,
         object: None,
+        previous: None,
         revision,
         initial_events_end,
         frames: Frames::default(),
@@ -309,7 +321,7 @@ mod tests {
             name: "a".to_owned(),
             revision,
             bytes: Bytes::new(),
-            attributes: Attributes { labels, fields: Vec::new() },
+            attributes: Attributes { labels, ..Attributes::default() },
         })))
     }
 

@@ -2,7 +2,7 @@
 
 /// Method; path, below [`SECRETS`] unless it begins with `/api`; content type (of a GET: what is
 /// accepted); body.
-pub(super) type Request = (&'static str, &'static str, &'static str, &'static str);
+pub(crate) type Request = (&'static str, &'static str, &'static str, &'static str);
 
 pub(super) const SECRETS: &str = "/api/v1/namespaces/requests/secrets";
 

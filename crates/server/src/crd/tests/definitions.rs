@@ -61,6 +61,89 @@ fn a_definition_is_completed() {
     );
 }
 
+/// Cases of upstream's TestValidateCustomResourceDefinition about conversion.
+#[test]
+fn conversions() {
+    let with = |conversion: &str| {
+        let mut definition = changed(|_| {});
+        definition.set(&["spec", "conversion"], tree(conversion));
+        definition
+    };
+    let check = |conversion: &str, expected: &[&str]| {
+        assert_eq!(texts(&validate(&with(conversion))), expected, "{conversion}");
+    };
+    let webhook = |config: &str, versions: &str| {
+        format!(
+            r#"{{"strategy":"Webhook","webhook":{{"clientConfig":{config},"conversionReviewVersions":{versions}}}}}"#
+        )
+    };
+    let at = "spec.conversion.webhookClientConfig";
+    let url = r#"{"url":"https://example.com/webhook"}"#;
+    check(&webhook(url, r#"["v1"]"#), &[]);
+    check(&webhook(url, r#"["v1beta1"]"#), &[]);
+    check(&webhook(url, r#"["invalid-version","v1beta1"]"#), &[]);
+    check(
+        &webhook(url, r#"["invalid-version","v1beta2"]"#),
+        &[
+            r#"spec.conversion.conversionReviewVersions: Invalid value: ["invalid-version","v1beta2"]: must include at least one of v1, v1beta1"#,
+        ],
+    );
+    check(
+        &webhook(url, r#"["v1beta1","v1beta1"]"#),
+        &[r#"spec.conversion.conversionReviewVersions[1]: Invalid value: "v1beta1": duplicate version"#],
+    );
+    check(
+        &webhook(url, r#"["0v1","v1"]"#),
+        &[
+            r#"spec.conversion.conversionReviewVersions[0]: Invalid value: "0v1": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"#,
+        ],
+    );
+    check(
+        &webhook(r#"{"url":"http://example.com#f"}"#, r#"["v1"]"#),
+        &[
+            &format!(
+                "{at}.url: Invalid value: \"http\": 'https' is the only allowed URL scheme; desired format: https://host[/path]"
+            ),
+            &format!("{at}.url: Invalid value: \"f\": fragments are not permitted in the URL"),
+        ],
+    );
+    check(
+        &webhook(r#"{"service":{"name":"s","namespace":"ns","port":0}}"#, r#"["v1"]"#),
+        &[&format!(
+            "{at}.service.port: Invalid value: 0: port is not valid: must be between 1 and 65535, inclusive"
+        )],
+    );
+    check(
+        &webhook(r#"{"url":"https://a","service":{"name":"s","namespace":"ns","port":1}}"#, r#"["v1"]"#),
+        &[&format!("{at}: Required value: exactly one of url or service is required")],
+    );
+    check(
+        r#"{"strategy":"None","webhook":{"clientConfig":{"url":"https://a"},"conversionReviewVersions":["v1"]}}"#,
+        &[
+            &format!("{at}: Forbidden: should not be set when strategy is not set to Webhook"),
+            "spec.conversion.conversionReviewVersions: Forbidden: should not be set when strategy is not set to Webhook",
+        ],
+    );
+
+    // Authorities that cannot be read keep a definition from being established; later they are refused.
+    let junk = with(&webhook(r#"{"url":"https://a","caBundle":"aGVsbG8="}"#, r#"["v1"]"#));
+    assert!(validate(&junk).is_empty());
+    let mut old = with(&webhook(url, r#"["v1"]"#));
+    assert!(validate_update(&junk, &old).is_empty());
+    old.set(&["status", "conditions"], tree(r#"[{"type":"Established","status":"True"}]"#));
+    assert_eq!(
+        texts(&validate_update(&junk, &old)),
+        [format!(
+            "{at}.caBundle: Invalid value: \"aGVsbG8=\": unable to load root certificates: unable to parse bytes as PEM block"
+        )]
+    );
+    let mut invalid = junk.clone();
+    invalid.set(&["status", "conditions"], tree(r#"[{"type":"Established","status":"True"}]"#));
+    assert!(validate_update(&junk, &invalid).is_empty(), "what was invalid may stay so");
+    let unknown = with(&webhook(url, r#"["v9"]"#));
+    assert!(validate_update(&unknown, &unknown).is_empty(), "what was invalid may stay so");
+}
+
 #[test]
 fn rules() {
     let check = |change: fn(&mut Value), expected: &[&str]| {
@@ -102,19 +185,6 @@ fn rules() {
     );
     check(
         |d| d.set(&["spec", "conversion", "strategy"], "Webhook"),
-        &[
-            "spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook",
-            "spec.conversion.conversionReviewVersions: Required value",
-            "spec.conversion.strategy: Forbidden: conversion webhooks are not supported by this server: define one version, or convert with None",
-        ],
-    );
-    // With one version there is nothing to convert.
-    check(
-        |d| {
-            d.set(&["spec", "conversion", "strategy"], "Webhook");
-            let versions = d.get_mut("spec").and_then(|spec| spec.get_mut("versions"));
-            versions.and_then(Value::as_array_mut).expect("a list").truncate(1);
-        },
         &[
             "spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook",
             "spec.conversion.conversionReviewVersions: Required value",

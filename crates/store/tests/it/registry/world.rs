@@ -454,6 +454,7 @@ impl ObjectCodec for Json {
                 ("metadata.namespace", object.namespace().to_owned()),
                 ("spec.nodeName", object.str_at(&["spec", "nodeName"]).to_owned()),
             ],
+            custom: Box::default(),
         })
     }
 }

@@ -1,0 +1,99 @@
+//! Raw requests about custom resources, to the stock kube-apiserver and to the built binary.
+//!
+//! As [`crate::requests`]: the same requests in the same order, and the same answers but for
+//! [`DIFFERENCES`], where ours are in `differences/custom.json`.
+
+mod scale;
+mod selectors;
+
+use std::path::Path;
+use std::time::Duration;
+
+use kube::Client;
+use serde_json::Value;
+
+use crate::requests::{Request, ask, both, changed, client, masks, title};
+
+const JSON: &str = "application/json";
+const YAML: &str = "application/yaml";
+const MERGE: &str = "application/merge-patch+json";
+const PATCH: &str = "application/json-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+const PARTIAL: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// Definitions, and where their objects are.
+const KINDS: &[(&str, &str)] =
+    &[(scale::DEFINITION, scale::GEARS), (selectors::DEFINITION, selectors::SHIRTS)];
+
+/// Requests whose answers differ, each with the reason.
+const DIFFERENCES: &[&[(&str, &str)]] = &[scale::DIFFERENCES, selectors::DIFFERENCES];
+
+fn requests() -> impl Iterator<Item = &'static Request> {
+    scale::REQUESTS.iter().chain(selectors::REQUESTS)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_about_custom_resources_get_the_answers_of_kube_apiserver() {
+    let (coffer, stock, etcd) = both().await;
+    let (from_stock, from_coffer) = tokio::join!(ask_all(stock.kubeconfig()), ask_all(coffer.kubeconfig()));
+    let differences: Vec<_> = DIFFERENCES.iter().copied().flatten().collect();
+    let mut failures = String::new();
+    let mut own = serde_json::Map::new();
+    for (request, (expected, found)) in requests().zip(from_stock.iter().zip(&from_coffer)) {
+        let title = title(request);
+        let reason = differences.iter().find(|(named, _)| *named == title).map(|(_, reason)| reason);
+        if let Some(error) = expected.get("error").or_else(|| found.get("error")) {
+            failures += &format!("{title}\n    is no test: {error}\n");
+            continue;
+        }
+        if reason.is_some() {
+            assert_eq!(own.insert(title.clone(), found.clone()), None, "{title} is asked twice");
+        }
+        match (expected == found, reason) {
+            (true, None) | (false, Some(_)) => {}
+            (true, Some(reason)) => failures += &format!("{title}\n    no longer differs: {reason}\n"),
+            (false, None) => {
+                failures += &format!("{title}\n    kube-apiserver {expected}\n    coffer         {found}\n");
+            }
+        }
+    }
+    for (named, _) in &differences {
+        if !requests().any(|request| title(request) == **named) {
+            failures += &format!("{named}\n    is no request\n");
+        }
+    }
+    failures += &changed("custom.json", &own);
+    drop(stock);
+    drop(etcd);
+    assert!(failures.is_empty(), "\n{failures}");
+}
+
+async fn ask_all(kubeconfig: &Path) -> Vec<Value> {
+    let client = client(kubeconfig).await;
+    let masks = masks();
+    for (definition, path) in KINDS {
+        let made = ask(&client, &("POST", DEFINITIONS, YAML, definition), &masks).await;
+        assert_eq!(made["code"], 201, "{made}");
+        served(&client, path).await;
+    }
+    let mut answers = Vec::new();
+    for request in requests() {
+        answers.push(ask(&client, request, &masks).await);
+    }
+    answers
+}
+
+/// Waits until objects of a definition are served, with a cache that is filled.
+async fn served(client: &Client, path: &'static str) {
+    for _ in 0..300 {
+        let answer = ask(client, &("GET", path, "", ""), &masks()).await;
+        if answer["code"] == 200 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{path} is not served");
+}

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::observe::Watched;
-use crate::{Failure, Plain, TransformError, Transformer};
+use crate::{Failure, Plain, PrefixList, TransformError, Transformer};
 
 /// A transformer that writes into the caller's buffer.
 ///
@@ -17,25 +16,14 @@ pub trait Layer: Send + Sync + 'static {
     /// Exactly how many bytes [`Layer::seal_into`] appends for a plaintext of `plain` bytes.
     fn sealed_len(&self, plain: usize) -> usize;
 
-    /// As [`Layer::open`], telling `watched` of every prefix that was tried.
-    fn open_watched(&self, stored: &[u8], context: &[u8], _watched: &Watched) -> Result<Plain, Failure> {
-        self.open(stored, context)
-    }
-
-    /// As [`Layer::seal_into`], telling `watched` under which prefixes.
-    fn seal_watched(
-        &self,
-        plain: &[u8],
-        context: &[u8],
-        out: &mut Vec<u8>,
-        _watched: &Watched,
-    ) -> Result<(), Failure> {
-        self.seal_into(plain, context, out)
-    }
-
     /// Appends what is to be stored to `out`. After an error, `out` may hold a part of it,
     /// but never plaintext that the result would not have held.
     fn seal_into(&self, plain: &[u8], context: &[u8], out: &mut Vec<u8>) -> Result<(), Failure>;
+
+    /// The list that this is, if it is one.
+    fn list(&self) -> Option<&PrefixList> {
+        None
+    }
 
     /// What everything that [`Layer::seal_into`] appends begins with: provider and key, no secret.
     fn seals_under(&self) -> String {
@@ -48,26 +36,16 @@ impl<L: Layer + ?Sized> Layer for Arc<L> {
         (**self).open(stored, context)
     }
 
-    fn open_watched(&self, stored: &[u8], context: &[u8], watched: &Watched) -> Result<Plain, Failure> {
-        (**self).open_watched(stored, context, watched)
-    }
-
-    fn seal_watched(
-        &self,
-        plain: &[u8],
-        context: &[u8],
-        out: &mut Vec<u8>,
-        watched: &Watched,
-    ) -> Result<(), Failure> {
-        (**self).seal_watched(plain, context, out, watched)
-    }
-
     fn sealed_len(&self, plain: usize) -> usize {
         (**self).sealed_len(plain)
     }
 
     fn seal_into(&self, plain: &[u8], context: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
         (**self).seal_into(plain, context, out)
+    }
+
+    fn list(&self) -> Option<&PrefixList> {
+        (**self).list()
     }
 
     fn seals_under(&self) -> String {

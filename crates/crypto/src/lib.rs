@@ -33,7 +33,7 @@ pub use failure::Failure;
 pub use identity::Identity;
 pub use layer::Layer;
 pub use named_key::{BuildError, NamedKey, keyed};
-pub use observe::{TransformObserver, Watched, WatchedList};
+pub use observe::{Successes, TransformObserver, Watched, WatchedList};
 pub use prefix::{Entry, PrefixList};
 pub use provider::{ENCRYPTED_PREFIX, Provider, StoredUnder, describe};
 pub use secretbox::Secretbox;

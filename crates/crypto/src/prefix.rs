@@ -3,8 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::kms::Direction;
-use crate::observe::Watched;
 use crate::{Failure, Layer, Plain};
 
 /// One layer and the bytes that stand in front of what it stores.
@@ -40,75 +38,45 @@ impl PrefixList {
         Self { first, others, no_match }
     }
 
-    fn entries(&self) -> impl Iterator<Item = &Entry> {
+    /// The entry that writes.
+    pub(crate) fn first(&self) -> &Entry {
+        &self.first
+    }
+
+    /// All entries, the one that writes first.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
         std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// Reads with the first entry that fits and that `open` can read with; `open` gets the entry, which
+    /// one it is, and the value without its prefix.
+    pub(crate) fn try_entries(
+        &self,
+        stored: &[u8],
+        mut open: impl FnMut(usize, &Entry, &[u8]) -> Result<Plain, Failure>,
+    ) -> Result<Plain, Failure> {
+        let mut failures = Vec::new();
+        for (index, entry) in self.entries().enumerate() {
+            let Some(rest) = stored.strip_prefix(entry.prefix.as_slice()) else { continue };
+            match open(index, entry, rest) {
+                Ok(plain) => return Ok(Plain { stale: plain.stale || index != 0, ..plain }),
+                // Identity fits every value; that it refuses an encrypted one says nothing.
+                Err(_) if entry.prefix.is_empty() => {}
+                Err(failure) => failures.push(failure),
+            }
+        }
+        Err(Failure::join(failures).unwrap_or_else(|| Failure::new(self.no_match)))
     }
 }
 
 /// What metrics call the empty prefix of identity when it reads.
-const IDENTITY: &[u8] = b"identity";
+pub(crate) const IDENTITY: &str = "identity";
 /// What they call a value that no prefix fits.
-const UNKNOWN: &[u8] = b"unknown";
-
-impl PrefixList {
-    fn read(&self, stored: &[u8], context: &[u8], watched: Option<&Watched>) -> Result<Plain, Failure> {
-        let started = watched.map(Watched::started);
-        let tell = |prefix: &[u8], failure: Option<&Failure>| {
-            if let (Some(watched), Some(started)) = (watched, started) {
-                watched.ended(Direction::FromStorage, prefix, started, failure);
-            }
-        };
-        let mut failures = Vec::new();
-        for (index, entry) in self.entries().enumerate() {
-            let Some(rest) = stored.strip_prefix(entry.prefix.as_slice()) else { continue };
-            let opened = match watched {
-                Some(watched) => entry.layer.open_watched(rest, context, watched),
-                None => entry.layer.open(rest, context),
-            };
-            let shown = if entry.prefix.is_empty() { IDENTITY } else { &entry.prefix };
-            match opened {
-                Ok(plain) => {
-                    tell(shown, None);
-                    return Ok(Plain { stale: plain.stale || index != 0, ..plain });
-                }
-                // Identity in front of a provider (on the way back to plaintext) meets
-                // encrypted values all the time; that is not worth telling.
-                Err(_) if entry.prefix.is_empty() => {}
-                Err(failure) => {
-                    tell(shown, Some(&failure));
-                    failures.push(failure);
-                }
-            }
-        }
-        Err(Failure::join(failures).unwrap_or_else(|| {
-            let failure = Failure::new(self.no_match);
-            tell(UNKNOWN, Some(&failure));
-            failure
-        }))
-    }
-}
+pub(crate) const UNKNOWN: &str = "unknown";
 
 impl Layer for PrefixList {
     fn open(&self, stored: &[u8], context: &[u8]) -> Result<Plain, Failure> {
-        self.read(stored, context, None)
-    }
-
-    fn open_watched(&self, stored: &[u8], context: &[u8], watched: &Watched) -> Result<Plain, Failure> {
-        self.read(stored, context, Some(watched))
-    }
-
-    fn seal_watched(
-        &self,
-        plain: &[u8],
-        context: &[u8],
-        out: &mut Vec<u8>,
-        watched: &Watched,
-    ) -> Result<(), Failure> {
-        let started = watched.started();
-        out.extend_from_slice(&self.first.prefix);
-        let sealed = self.first.layer.seal_watched(plain, context, out, watched);
-        watched.ended(Direction::ToStorage, &self.first.prefix, started, sealed.as_ref().err());
-        sealed
+        self.try_entries(stored, |_, entry, rest| entry.layer.open(rest, context))
     }
 
     fn sealed_len(&self, plain: usize) -> usize {
@@ -118,6 +86,10 @@ impl Layer for PrefixList {
     fn seal_into(&self, plain: &[u8], context: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
         out.extend_from_slice(&self.first.prefix);
         self.first.layer.seal_into(plain, context, out)
+    }
+
+    fn list(&self) -> Option<&PrefixList> {
+        Some(self)
     }
 
     fn seals_under(&self) -> String {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -41,19 +41,64 @@ pub struct Family {
     labels: &'static [&'static str],
     /// In the order of their label values. Found without making the values' copies: this is on the way
     /// of every request.
-    series: Mutex<Vec<(Vec<String>, Series)>>,
+    series: Mutex<Vec<(Vec<String>, Shared)>>,
 }
+
+/// A series that [`One`] may change without looking for it.
+type Shared = Arc<Mutex<Series>>;
 
 #[derive(Debug, Clone, Default)]
 struct Series {
     value: f64,
     count: u64,
+    /// How many observations are above the bound before and not above this one.
     buckets: Vec<u64>,
+}
+
+impl Series {
+    fn observe(&mut self, bounds: &[f64], value: f64) {
+        self.count += 1;
+        self.value += value;
+        self.buckets.resize(bounds.len(), 0);
+        if let Some(at) = bounds.iter().position(|bound| value <= *bound) {
+            self.buckets[at] += 1;
+        }
+    }
+}
+
+/// One series of a family, for what counts very often: it is looked for at the first use only. It is not
+/// shown before. Not for families of which series are removed or replaced: what this one counts then is
+/// shown no more.
+#[derive(Debug)]
+pub struct One {
+    family: Arc<Family>,
+    labels: Vec<String>,
+    series: OnceLock<Shared>,
+}
+
+impl One {
+    /// Adds `amount`.
+    pub fn add(&self, amount: f64) {
+        self.series().lock().value += amount;
+    }
+
+    /// Adds an observation to a histogram.
+    pub fn observe(&self, value: f64) {
+        let Kind::Histogram(bounds) = self.family.kind else { return };
+        self.series().lock().observe(bounds, value);
+    }
+
+    fn series(&self) -> &Shared {
+        self.series.get_or_init(|| {
+            let labels: Vec<&str> = self.labels.iter().map(String::as_str).collect();
+            self.family.with(&labels, Arc::clone)
+        })
+    }
 }
 
 /// All series of a family as they are at a moment: numbers that are counted elsewhere.
 #[derive(Debug, Default)]
-pub struct Counted(Vec<(Vec<String>, Series)>);
+pub struct Counted(Vec<(Vec<String>, Shared)>);
 
 impl Counted {
     /// A counter or gauge.
@@ -63,11 +108,14 @@ impl Counted {
 
     /// A histogram: how many observations there are up to each bound, and in all, and their sum.
     pub fn observed(&mut self, labels: &[&str], buckets: Vec<u64>, count: u64, sum: f64) {
-        self.add(labels, Series { value: sum, count, buckets });
+        let mut before = 0;
+        let each =
+            buckets.into_iter().map(|up_to| up_to.saturating_sub(std::mem::replace(&mut before, up_to)));
+        self.add(labels, Series { value: sum, count, buckets: each.collect() });
     }
 
     fn add(&mut self, labels: &[&str], series: Series) {
-        self.0.push((labels.iter().map(|label| (*label).to_owned()).collect(), series));
+        self.0.push((owned(labels), Arc::new(Mutex::new(series))));
     }
 }
 
@@ -144,22 +192,18 @@ impl Family {
     /// Adds an observation to a histogram.
     pub fn observe(&self, labels: &[&str], value: f64) {
         let Kind::Histogram(bounds) = self.kind else { return };
-        self.change(labels, |series| {
-            series.buckets.resize(bounds.len(), 0);
-            series.count += 1;
-            series.value += value;
-            for (bound, bucket) in bounds.iter().zip(&mut series.buckets) {
-                if value <= *bound {
-                    *bucket += 1;
-                }
-            }
-        });
+        self.change(labels, |series| series.observe(bounds, value));
+    }
+
+    /// The series with these label values.
+    pub fn one(self: &Arc<Self>, labels: &[&str]) -> One {
+        One { family: Arc::clone(self), labels: owned(labels), series: OnceLock::new() }
     }
 
     /// The present number (a histogram's sum); 0 for label values that were never used.
     pub fn value(&self, labels: &[&str]) -> f64 {
         let series = self.series.lock();
-        position(&series, labels).map_or(0.0, |index| series[index].1.value)
+        position(&series, labels).map_or(0.0, |index| series[index].1.lock().value)
     }
 
     /// Drops the series whose label values `gone` says yes to.
@@ -174,14 +218,17 @@ impl Family {
     }
 
     fn change(&self, labels: &[&str], change: impl FnOnce(&mut Series)) {
+        self.with(labels, |series| change(&mut series.lock()));
+    }
+
+    fn with<T>(&self, labels: &[&str], use_it: impl FnOnce(&Shared) -> T) -> T {
         debug_assert_eq!(labels.len(), self.labels.len(), "{}", self.name);
         let mut series = self.series.lock();
         let index = position(&series, labels).unwrap_or_else(|index| {
-            let labels = labels.iter().map(|label| (*label).to_owned()).collect();
-            series.insert(index, (labels, Series::default()));
+            series.insert(index, (owned(labels), Shared::default()));
             index
         });
-        change(&mut series[index].1);
+        use_it(&series[index].1)
     }
 
     fn render(&self, out: &mut String) {
@@ -191,7 +238,9 @@ impl Family {
             Kind::Histogram(_) => "histogram",
         };
         let name = self.name;
-        let mut all = self.series.lock().clone();
+        let all = self.series.lock();
+        let mut all: Vec<(Vec<String>, Series)> =
+            all.iter().map(|(labels, series)| (labels.clone(), series.lock().clone())).collect();
         if all.is_empty() {
             // As the originals: a metric with labels is not shown before it has a series, one without is.
             if !self.labels.is_empty() {
@@ -207,9 +256,11 @@ impl Family {
                 let _ = writeln!(out, "{name}{} {}", self.label_text(labels, None), series.value);
                 continue;
             };
+            let mut up_to = 0;
             for (bound, bucket) in bounds.iter().zip(&series.buckets) {
                 let bound = float_text(*bound);
-                let _ = writeln!(out, "{name}_bucket{} {bucket}", self.label_text(labels, Some(&bound)));
+                up_to += bucket;
+                let _ = writeln!(out, "{name}_bucket{} {up_to}", self.label_text(labels, Some(&bound)));
             }
             let count = series.count;
             let _ = writeln!(out, "{name}_bucket{} {count}", self.label_text(labels, Some("+Inf")));
@@ -247,8 +298,12 @@ fn float_text(value: f64) -> String {
 }
 
 /// Where the series with these label values is, or belongs.
-fn position(series: &[(Vec<String>, Series)], labels: &[&str]) -> Result<usize, usize> {
+fn position(series: &[(Vec<String>, Shared)], labels: &[&str]) -> Result<usize, usize> {
     series.binary_search_by(|(known, _)| known.iter().map(String::as_str).cmp(labels.iter().copied()))
+}
+
+fn owned(labels: &[&str]) -> Vec<String> {
+    labels.iter().map(|label| (*label).to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -299,6 +354,40 @@ took_seconds_count{verb="get"} 2
             "{shown}"
         );
         assert!(!registry.render().contains("calls_total{name=\"x\"}"));
+    }
+
+    /// Whoever counts, it is the same series; and it is shown once it has counted.
+    #[test]
+    fn one_series_is_counted_by_several() {
+        let registry = Registry::default();
+        let calls = registry.counter("calls_total", "Calls.", &["name"]);
+        let took = registry.histogram("took_seconds", "Time.", &["verb"], &[0.5, 1.0]);
+        let (one, again, other) = (calls.one(&["b"]), calls.one(&["b"]), calls.one(&["a"]));
+        let get = took.one(&["get"]);
+        assert_eq!(registry.render(), "");
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..1000).for_each(|_| one.add(1.0)));
+                scope.spawn(|| (0..1000).for_each(|_| again.add(1.0)));
+                scope.spawn(|| (0..1000).for_each(|_| calls.increment(&["b"])));
+                scope.spawn(|| (0..1000).for_each(|_| get.observe(0.75)));
+                scope.spawn(|| (0..1000).for_each(|_| took.observe(&["get"], 0.25)));
+            }
+        });
+        // One that comes to stand before it moves it, and it is counted on.
+        other.add(1.0);
+        one.add(1.0);
+        get.observe(f64::NAN);
+        assert_eq!((calls.value(&["b"]), calls.value(&["a"])), (6001.0, 1.0));
+        let shown = registry.render();
+        for line in [
+            "calls_total{name=\"b\"} 6001",
+            "took_seconds_bucket{verb=\"get\",le=\"0.5\"} 2000",
+            "took_seconds_bucket{verb=\"get\",le=\"1\"} 4000",
+            "took_seconds_count{verb=\"get\"} 4001",
+        ] {
+            assert!(shown.contains(line), "{line}: {shown}");
+        }
     }
 
     // What Go prints for these with strconv's 'g', of the shortest digits.

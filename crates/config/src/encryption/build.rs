@@ -99,7 +99,7 @@ impl Transformers {
             (Some(list), Some((clock, observer))) => {
                 let resource = exact.to_string();
                 let watched = Watched { resource, clock: Arc::clone(clock), observer: Arc::clone(observer) };
-                Arc::new(WatchedList { list: Arc::clone(list), watched })
+                Arc::new(WatchedList::new(list, watched))
             }
         }
     }

@@ -8,7 +8,7 @@ use coffer_crypto::kms::{
     Annotations, CallError, Direction, KmsEncrypted, KmsStatus, KmsV1, KmsV1Service, KmsV2, KmsV2Parts,
     KmsV2Service, Unobserved,
 };
-use coffer_crypto::{Failure, Layer, Provider, StoredUnder, TransformObserver};
+use coffer_crypto::{Failure, Layer, Provider, StoredUnder, Successes, TransformObserver};
 use coffer_sim::encryption_configs::KEY;
 use coffer_types::SecretBytes;
 use coffer_types::time::{Clock, Sleep, Timestamp};
@@ -174,19 +174,26 @@ fn test_kmsv2_single_service() {
 /// Upstream's TestPrefixFromMetrics, TestPrefixToMetrics and TestTotals: which prefix, which status.
 #[test]
 fn test_prefix_from_metrics() {
+    type Lines = Arc<std::sync::Mutex<Vec<String>>>;
+    fn push(lines: &Lines, resource: &str, direction: Direction, prefix: &str, status: &str) {
+        let line = format!("{resource} {} {prefix:?} {status}", direction.name());
+        lines.lock().expect("no panic").push(line);
+    }
     #[derive(Default)]
-    struct Told(std::sync::Mutex<Vec<String>>);
+    struct Told(Lines);
+    struct Success(Lines, String, Direction, String);
+    impl Successes for Success {
+        fn count(&self, _: Duration) {
+            push(&self.0, &self.1, self.2, &self.3, "OK");
+        }
+    }
     impl TransformObserver for Told {
-        fn transformed(
-            &self,
-            resource: &str,
-            direction: Direction,
-            prefix: &str,
-            outcome: Result<Duration, &Failure>,
-        ) {
-            let status = outcome.as_ref().map_or_else(|failure| failure.code(), |_| "OK");
-            let line = format!("{resource} {} {prefix:?} {status}", direction.name());
-            self.0.lock().expect("no panic").push(line);
+        fn successes(&self, resource: &str, direction: Direction, prefix: &str) -> Box<dyn Successes> {
+            Box::new(Success(self.0.clone(), resource.to_owned(), direction, prefix.to_owned()))
+        }
+
+        fn failed(&self, resource: &str, direction: Direction, prefix: &str, failure: &Failure) {
+            push(&self.0, resource, direction, prefix, failure.code());
         }
     }
     let told = Arc::new(Told::default());

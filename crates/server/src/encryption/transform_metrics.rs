@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coffer_crypto::kms::Direction;
-use coffer_crypto::{Failure, TransformObserver};
-use coffer_runtime::metrics::{Family, Registry};
+use coffer_crypto::{Failure, Successes, TransformObserver};
+use coffer_runtime::metrics::{Family, One, Registry};
 
 /// 5 µs, doubled.
 const DURATIONS: &[f64] = &[
@@ -40,17 +40,27 @@ impl TransformMetrics {
 }
 
 impl TransformObserver for TransformMetrics {
-    fn transformed(
-        &self,
-        resource: &str,
-        direction: Direction,
-        prefix: &str,
-        outcome: Result<Duration, &Failure>,
-    ) {
-        let status = outcome.as_ref().map_or_else(|failure| failure.code(), |_| "OK");
-        self.operations.increment(&[resource, direction.name(), prefix, status]);
-        if let Ok(took) = outcome {
-            self.durations.observe(&[direction.name(), prefix], took.as_secs_f64());
-        }
+    fn successes(&self, resource: &str, direction: Direction, prefix: &str) -> Box<dyn Successes> {
+        Box::new(Counted {
+            operations: self.operations.one(&[resource, direction.name(), prefix, "OK"]),
+            durations: self.durations.one(&[direction.name(), prefix]),
+        })
+    }
+
+    fn failed(&self, resource: &str, direction: Direction, prefix: &str, failure: &Failure) {
+        self.operations.increment(&[resource, direction.name(), prefix, failure.code()]);
+    }
+}
+
+/// What is counted of one resource, direction and prefix.
+struct Counted {
+    operations: One,
+    durations: One,
+}
+
+impl Successes for Counted {
+    fn count(&self, took: Duration) {
+        self.operations.add(1.0);
+        self.durations.observe(took.as_secs_f64());
     }
 }

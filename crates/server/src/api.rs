@@ -26,7 +26,7 @@ use crate::serve::tls::{ServerCertificate, server_config};
 use crate::serve::{InProcess, listener};
 use crate::standard_checks;
 use crate::state::Server;
-pub use crate::state::{Answer, Route};
+pub use crate::state::{Answer, Make, Route};
 use crate::wire::{StorageCodec, Wire};
 
 /// What a server is made of. What is stored needs only the first three.

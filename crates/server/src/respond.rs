@@ -6,8 +6,13 @@ use bytes::Bytes;
 use coffer_types::Status;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY};
 use http::{HeaderMap, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use tokio_util::sync::CancellationToken;
 
 use crate::body::{self, Body};
 use crate::negotiate::{self, Accepted, Media, Offers};
@@ -51,6 +56,18 @@ pub(crate) fn no_such_method() -> Status {
 pub(crate) fn raw(code: StatusCode, content_type: &'static str, bytes: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(body::full(bytes));
     *response.status_mut() = code;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// A body that is made while it is read; it ends with the server.
+pub(crate) fn streamed(
+    content_type: &'static str,
+    pieces: BoxStream<'static, Bytes>,
+    stop: CancellationToken,
+) -> Response<Body> {
+    let frames = pieces.take_until(stop.cancelled_owned()).map(|piece| Ok(Frame::data(piece)));
+    let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use coffer_types::Status;
 use coffer_types::random::Random;
 use coffer_types::time::Clock;
 use futures::future::BoxFuture;
+use futures::stream::BoxStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::health::HealthCheck;
@@ -36,18 +38,35 @@ pub struct Route {
     pub content_type: &'static str,
     /// `Cache-Control`, when it is not the usual one.
     pub cache_control: Option<&'static str>,
-    /// Makes the document from the parameters of the query, already unescaped.
+    /// Makes the document.
     pub answer: Answer,
 }
 
-/// What makes a document.
-pub type Answer =
-    Box<dyn Fn(Vec<(String, String)>) -> BoxFuture<'static, Result<Vec<u8>, Status>> + Send + Sync>;
+/// What makes a document from the parameters of the query, already unescaped.
+pub enum Answer {
+    /// All of it at once, within the time that requests have.
+    Whole(Make<Vec<u8>>),
+    /// Piece by piece. Only the beginning has to be there within that time; the document ends early
+    /// when the server does, and is dropped when its reader is gone.
+    Pieces(Make<BoxStream<'static, Bytes>>),
+}
+
+/// Makes what answers a request.
+pub type Make<T> = Box<dyn Fn(Vec<(String, String)>) -> BoxFuture<'static, Result<T, Status>> + Send + Sync>;
 
 impl Route {
     /// A document that is made at each request.
-    pub fn new(path: &'static str, content_type: &'static str, answer: Answer) -> Self {
-        Self { path, content_type, cache_control: None, answer }
+    pub fn new(path: &'static str, content_type: &'static str, make: Make<Vec<u8>>) -> Self {
+        Self { path, content_type, cache_control: None, answer: Answer::Whole(make) }
+    }
+
+    /// A document that takes longer than a request may.
+    pub fn streamed(
+        path: &'static str,
+        content_type: &'static str,
+        make: Make<BoxStream<'static, Bytes>>,
+    ) -> Self {
+        Self { path, content_type, cache_control: None, answer: Answer::Pieces(make) }
     }
 
     /// A document that never changes.
@@ -57,10 +76,10 @@ impl Route {
         cache_control: &'static str,
         body: Vec<u8>,
     ) -> Self {
-        let answer: Answer = Box::new(move |_| {
+        let make: Make<Vec<u8>> = Box::new(move |_| {
             let body = body.clone();
             Box::pin(async move { Ok(body) })
         });
-        Self { path, content_type, cache_control: Some(cache_control), answer }
+        Self { path, content_type, cache_control: Some(cache_control), answer: Answer::Whole(make) }
     }
 }

@@ -26,7 +26,7 @@ pub(super) enum Place {
 /// Opens what the flags name. A store that does not exist is not made.
 pub(super) async fn open(global: &Global, flags: &StoreFlags) -> Result<Place, Failure> {
     if flags.api_server {
-        return Ok(Place::Server(client::connect(global).await?));
+        return Ok(Place::Server(connect(global).await?));
     }
     for (flag, given) in
         [("--kubeconfig", global.kubeconfig.is_some()), ("--context", global.context.is_some())]
@@ -66,7 +66,15 @@ async fn holder(global: &Global, store: &Path, locked: &OpenError) -> Result<Ser
         return Err(Failure::unreachable(locked)
             .next("or ask that process: add --api-server --kubeconfig FILE in the place of --data-dir"));
     }
-    client::connect(&Global { kubeconfig: Some(kubeconfig), context: None, ..global.clone() }).await
+    connect(&Global { kubeconfig: Some(kubeconfig), context: None, ..global.clone() }).await
+}
+
+/// The server that the user means. One that is busy is not asked again behind the user's back: it says
+/// when to come back.
+async fn connect(global: &Global) -> Result<Server, Failure> {
+    let mut config = client::configuration(global).await?;
+    config.default_retry = false;
+    Server::of(config)
 }
 
 /// The keys of a server stay with it: no others can be tried there.
@@ -83,17 +91,29 @@ pub(super) fn refuse_keys(config: Option<&Path>) -> Result<(), Failure> {
 /// What a server says about what it stores.
 pub(super) async fn ask<T: DeserializeOwned>(server: &Server, path: &str) -> Result<T, Failure> {
     let request = http::Request::get(path).body(Vec::new()).map_err(Failure::usage)?;
-    server.client.request::<T>(request).await.map_err(|error| match &error {
+    server.client.request::<T>(request).await.map_err(|error| not_told(server, &error))
+}
+
+/// Why a server does not say it.
+pub(super) fn not_told(server: &Server, error: &kube::Error) -> Failure {
+    match error {
         kube::Error::Api(status) if status.code == 404 => Failure::unreachable(format!(
             "{} is no coffer API server: it does not tell what it stores",
             server.url
         ))
         .next("name its etcd: --etcd-servers URL"),
-        kube::Error::SerdeError(_) => {
-            Failure::unreachable(format!("{} answers as another version of coffer does", server.url))
+        kube::Error::Api(status) if status.code == 429 => {
+            let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+            client::unreachable(&server.url, error).next(format!("run it again in {} s", seconds.max(1)))
         }
+        kube::Error::SerdeError(_) => other_version(server),
         error => client::unreachable(&server.url, error),
-    })
+    }
+}
+
+/// An answer in a form that is not known here.
+pub(super) fn other_version(server: &Server) -> Failure {
+    Failure::unreachable(format!("{} answers as another version of coffer does", server.url))
 }
 
 /// A file that is no snapshot, or cannot be read as one.

@@ -1,12 +1,15 @@
 //! Puts the parts together: what `up`, `apiserver` and `demo` start.
 
 pub(crate) mod at_rest;
+pub(crate) mod audit;
 pub(crate) mod certificate;
 pub(crate) mod data_dir;
 pub(crate) mod encryption;
 mod in_use;
 pub(crate) mod listen;
 pub(crate) mod policy;
+#[cfg(test)]
+mod slow_store;
 pub(crate) mod store;
 pub(crate) mod stored;
 
@@ -82,7 +85,8 @@ impl ControlPlane {
             Security::new(security, objects.clone(), clock.clone(), random).map_err(StartError::Security)?;
         let mut policy = policy::policy(&security);
         policy.routes.push(at_rest::route(kv.clone(), &prefix, encryption.clone()));
-        policy.routes.extend(stored::routes(&kv, &prefix, &encryption));
+        policy.routes.push(audit::route(&kv, &prefix, &encryption, &clock));
+        policy.routes.push(stored::route(&kv, &prefix, &encryption));
         if let Some(watched) = &watched {
             policy.routes.push(in_use::route(encryption.clone(), watched));
         }

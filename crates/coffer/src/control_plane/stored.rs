@@ -1,12 +1,11 @@
-//! `GET /coffer/v1/audit` and `GET /coffer/v1/inspect?key=KEY`: what this server stores, judged with
-//! the keys that it uses, for `coffer audit` and `coffer inspect` of a store that nobody else can open.
+//! `GET /coffer/v1/inspect?key=KEY`: one value that this server stores, explained with the keys that it
+//! uses, for `coffer inspect` of a store that nobody else can open.
 //!
-//! Neither answer holds a byte of a value. They are no resources: the right to get the paths is
-//! granted as for other paths, and `system:masters` has it.
+//! The answer holds no byte of the value. It is no resource: the right to get the path is granted as
+//! for other paths, and `system:masters` has it.
 
 use std::sync::Arc;
 
-use coffer_keys::audit::{Auditor, live};
 use coffer_keys::inspect::{Stored, explain};
 use coffer_server::api::Route;
 use coffer_server::encryption::Encryption;
@@ -16,24 +15,17 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 use tokio::runtime::Handle;
 
-/// Where all that is stored is judged.
-pub(crate) const AUDIT: &str = "/coffer/v1/audit";
 /// Where one value is explained.
 pub(crate) const INSPECT: &str = "/coffer/v1/inspect";
 
-/// Both routes.
-pub(crate) fn routes(kv: &Arc<dyn Kv>, prefix: &str, encryption: &Arc<Encryption>) -> [Route; 2] {
+/// The route.
+pub(crate) fn route(kv: &Arc<dyn Kv>, prefix: &str, encryption: &Arc<Encryption>) -> Route {
     let reader =
         Arc::new(Reader { kv: kv.clone(), prefix: prefix.to_owned(), encryption: encryption.clone() });
-    let audit = reader.clone();
-    let audit = move |_| -> BoxFuture<'static, _> { Box::pin(off_the_workers(audit.clone().audit())) };
     let inspect = move |query: Vec<(String, String)>| -> BoxFuture<'static, _> {
         Box::pin(off_the_workers(reader.clone().inspect(query)))
     };
-    [
-        Route::new(AUDIT, "application/json", Box::new(audit)),
-        Route::new(INSPECT, "application/json", Box::new(inspect)),
-    ]
+    Route::new(INSPECT, "application/json", Box::new(inspect))
 }
 
 struct Reader {
@@ -43,14 +35,6 @@ struct Reader {
 }
 
 impl Reader {
-    async fn audit(self: Arc<Self>) -> Result<Vec<u8>, Status> {
-        let transformers =
-            coffer_config::encryption::Transformers::clone(&self.encryption.current().transformers());
-        let auditor = Auditor::new(&self.prefix, Some(transformers)).map_err(Status::internal)?;
-        let report = live::audit(&*self.kv, &auditor, &mut |_, _| {}).await.map_err(Status::internal)?;
-        document(&report)
-    }
-
     /// `null` when there is no such key.
     async fn inspect(self: Arc<Self>, query: Vec<(String, String)>) -> Result<Vec<u8>, Status> {
         let key = query.into_iter().find(|(name, _)| name == "key").map(|(_, value)| value);
@@ -73,7 +57,7 @@ impl Reader {
     }
 }
 
-/// Opening many values takes a while, and a plugin is waited for.
+/// A plugin may be waited for.
 async fn off_the_workers(
     answer: impl Future<Output = Result<Vec<u8>, Status>> + Send + 'static,
 ) -> Result<Vec<u8>, Status> {

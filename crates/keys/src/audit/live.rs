@@ -10,12 +10,14 @@ use super::verdict::Auditor;
 /// How many copies are read at once.
 const PAGE: i64 = 500;
 
-/// Reads and judges every copy below the prefix. All pages are of the revision of the first one;
-/// the store is not asked to hold anything for longer. `progress` learns how many of how many
-/// copies have been read.
+/// Reads and judges every copy below the prefix. All pages are of the revision of the first one, as
+/// long as the store remembers it: it is not asked to hold anything for longer. What is left to read
+/// when it has forgotten is read as it is then, so that an audit may take as long as it needs; the
+/// report tells that revision. `progress` learns how many of how many copies have been read, at
+/// every answer of the store.
 ///
 /// # Errors
-/// When the store does not answer, or forgets the revision before the end.
+/// When the store does not answer.
 pub async fn audit(
     kv: &dyn Kv,
     auditor: &Auditor,
@@ -43,6 +45,7 @@ pub async fn audit(
             for item in &items {
                 suspects.try_key(auditor, &String::from_utf8_lossy(&item.key), &mut tally);
             }
+            progress(done, done);
         }
     }
     Ok(tally.finish(revision, auditor.opens(), false))
@@ -75,7 +78,13 @@ impl Pages {
             keys_only: self.keys_only,
             ..RangeRequest::default()
         };
-        let found = kv.range(request).await?;
+        let found = match kv.range(request.clone()).await {
+            Err(KvError::Compacted(_)) if self.revision != 0 => {
+                self.revision = 0;
+                kv.range(RangeRequest { revision: 0, ..request }).await
+            }
+            answer => answer,
+        }?;
         if self.revision == 0 {
             self.revision = found.revision;
         }

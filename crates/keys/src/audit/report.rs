@@ -11,7 +11,8 @@ use super::verdict::{Judged, Verdict};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// The revision that was read.
+    /// The revision that was read. A running store may forget it meanwhile: then the one at which the
+    /// rest was read.
     pub revision: Revision,
     /// Whether every copy was opened with the keys of a configuration.
     pub opened: bool,

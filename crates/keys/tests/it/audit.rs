@@ -1,5 +1,6 @@
 //! What is told of stored copies, live and in a snapshot.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use coffer_config::encryption::{Reload, Transformers, parse};
@@ -285,6 +286,37 @@ async fn a_large_store_is_read_page_by_page() {
     assert_eq!(report.findings.len(), 1_234);
     assert_eq!(seen, [(500, 1_234), (1_000, 1_234), (1_234, 1_234)]);
     assert_eq!(report.revision, 1_235);
+}
+
+/// An audit may take longer than the store remembers the revision that it began with.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_audit_outlives_the_revision_it_began_with() {
+    let world = World::new().await;
+    for number in 0..600 {
+        let name = format!("s{number:03}");
+        world.put(&format!("/registry/secrets/ns/{name}"), secret("ns", &name)).await;
+    }
+    let change = async || {
+        let delete = Op::Delete { key: "/registry/secrets/ns/s599".into() };
+        world.store.txn(Txn { success: vec![delete], ..Txn::default() }).await.expect("deleted");
+        world.put("/registry/secrets/ns/s000", b"changed".to_vec()).await;
+        world.store.compact(603).await.expect("compacted");
+    };
+    let auditor = Auditor::new("/registry", None).expect("a prefix");
+    let mut seen = Vec::new();
+    let report = live::audit(&world.store, &auditor, &mut |done, total| {
+        if seen.is_empty() {
+            tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(change()));
+        }
+        seen.push((done, total));
+    })
+    .await
+    .expect("a report");
+    // Each copy once: s000 has changed behind the reader, s599 has gone before it.
+    assert_eq!((report.findings.len(), report.revision), (599, 603));
+    let names: BTreeSet<&str> = report.findings.iter().map(|found| found.name.as_str()).collect();
+    assert_eq!((names.len(), names.contains("ns/s000"), names.contains("ns/s599")), (599, true, false));
+    assert_eq!(seen, [(500, 600), (599, 599)]);
 }
 
 /// Whatever is stored, nothing of it is in the report.

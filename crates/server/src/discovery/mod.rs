@@ -14,6 +14,7 @@ use crate::body::Body;
 use crate::handlers::call::Call;
 use crate::health::{self, Endpoint};
 use crate::resources::Served;
+use crate::state::Answer;
 use crate::{openapi, respond};
 
 /// Answers a request whose path is not one of a resource.
@@ -46,8 +47,13 @@ pub(crate) async fn dispatch(call: &mut Call) -> Result<Response<Body>, Status> 
         };
     }
     if let Some(route) = call.server.routes.iter().find(|route| route.path == path) {
-        let bytes = (route.answer)(call.query.pairs()).await?;
-        let mut response = respond::raw(StatusCode::OK, route.content_type, bytes);
+        let parameters = call.query.pairs();
+        let mut response = match &route.answer {
+            Answer::Whole(make) => respond::raw(StatusCode::OK, route.content_type, make(parameters).await?),
+            Answer::Pieces(make) => {
+                respond::streamed(route.content_type, make(parameters).await?, call.server.stop.clone())
+            }
+        };
         if let Some(control) = route.cache_control {
             response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(control));
         }

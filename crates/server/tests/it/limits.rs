@@ -12,6 +12,10 @@ use coffer_server::health::HealthCheck;
 use coffer_server::serve::MAX_READS;
 use coffer_server::serve::body::MAX_BODY;
 use coffer_server::serve::listener::MAX_HALF_OPEN;
+use coffer_types::time::Clock as _;
+use futures::StreamExt as _;
+use futures::stream;
+use http_body_util::BodyExt as _;
 use rustix::process::{Resource, Rlimit};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -212,6 +216,40 @@ async fn requests_beyond_the_places_are_told_to_come_back() {
     }
     hanging.shutdown().await;
     assert!(ask("GET", SECRETS, USER_TOKEN).await.starts_with("HTTP/1.1 403"));
+}
+
+/// A document may take longer than a request: only its beginning has to be there in time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_streamed_document_has_no_deadline_and_ends_with_the_server() {
+    let clock = Arc::new(FastClock::new());
+    let pieces = {
+        let clock = Arc::clone(&clock);
+        move |_| -> futures::future::BoxFuture<'static, _> {
+            let clock = Arc::clone(&clock);
+            let pieces = stream::unfold((), move |()| {
+                let clock = Arc::clone(&clock);
+                async move {
+                    clock.sleep(Duration::from_secs(50)).await;
+                    Some((bytes::Bytes::from_static(b"piece\n"), ()))
+                }
+            });
+            Box::pin(async move { Ok(pieces.boxed()) })
+        }
+    };
+    let route = Route::streamed("/pieces", "application/x-ndjson", Box::new(pieces));
+    let api = secured_with(clock, vec![route]).await;
+    let admin = Client::in_groups(&api, "admin", &["system:masters", "system:authenticated"]);
+    let response = admin.open("GET", "/pieces", &[], b"").await;
+    assert_eq!(response.headers()["content-type"], "application/x-ndjson");
+    let mut body = response.into_body();
+    for _ in 0..5 {
+        let frame = body.frame().await.expect("goes on").expect("no failure");
+        assert_eq!(frame.into_data().expect("data"), "piece\n");
+    }
+    api.shutdown();
+    while let Some(frame) = body.frame().await {
+        assert!(frame.is_ok());
+    }
 }
 
 /// A check that never ends, and how many wait for it.

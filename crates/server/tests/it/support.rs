@@ -134,12 +134,11 @@ pub(crate) async fn server_of(
         authorizer: Arc::new(NotNobody),
         admission,
         create_only: Default::default(),
-        routes: vec![Route {
-            path: "/panic",
-            content_type: "text/plain",
-            cache_control: None,
-            answer: Box::new(|_| panic!("as a handler with a fault does")),
-        }],
+        routes: vec![Route::new(
+            "/panic",
+            "text/plain",
+            Box::new(|_| panic!("as a handler with a fault does")),
+        )],
         health_checks,
     });
     let settings = Settings {

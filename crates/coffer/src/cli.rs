@@ -189,6 +189,14 @@ pub(crate) struct Apiserver {
     #[arg(long, value_name = "DIR", conflicts_with = "etcd_servers")]
     pub(crate) data_dir: Option<PathBuf>,
 
+    /// How long the store may take to answer the health check etcd
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = go_duration)]
+    pub(crate) etcd_healthcheck_timeout: Duration,
+
+    /// How long the store may take to answer the health check etcd-readiness
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = go_duration)]
+    pub(crate) etcd_readycheck_timeout: Duration,
+
     /// EncryptionConfiguration; without it nothing is encrypted, as in kube-apiserver
     #[arg(long, value_name = "FILE")]
     pub(crate) encryption_provider_config: Option<PathBuf>,

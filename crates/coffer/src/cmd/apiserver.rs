@@ -16,6 +16,7 @@ use coffer_types::time::Clock;
 use crate::cli::Apiserver;
 use crate::control_plane::encryption::{Configured, FeatureGates};
 use crate::control_plane::listen::bind;
+use crate::control_plane::policy::CheckTimeouts;
 use crate::control_plane::{ControlPlane, ServerOptions, StartError, certificate, store};
 use crate::exit::{Exit, Failure};
 use crate::say;
@@ -68,6 +69,7 @@ pub(crate) async fn run(flags: &Apiserver) -> Result<Exit, Failure> {
         security,
         clock,
         random,
+        timeouts: CheckTimeouts::new(flags.etcd_healthcheck_timeout, flags.etcd_readycheck_timeout),
     })
     .map_err(|error| refused(flags, &error))?;
     let server = control_plane.server.clone();

@@ -20,6 +20,7 @@ use crate::cli::{EtcdFlags, Up};
 use crate::control_plane::data_dir::DataDir;
 use crate::control_plane::encryption::{Configured, FeatureGates};
 use crate::control_plane::listen::bind;
+use crate::control_plane::policy::CheckTimeouts;
 use crate::control_plane::{ControlPlane, ServerOptions, StartError, certificate, store};
 use crate::exit::{Exit, Failure};
 use crate::signals::{self, Signals};
@@ -123,6 +124,7 @@ impl Chain {
             security: SecurityConfig::of(ca.expose(), account_key.expose(), ISSUER, &address.to_string()),
             clock: clock.clone(),
             random: random.clone(),
+            timeouts: CheckTimeouts::default(),
         })
         .map_err(|error| match error {
             StartError::Prefix(error) => Failure::usage(format!("--etcd-prefix: {error}")),

@@ -44,6 +44,7 @@ pub(crate) struct ServerOptions {
     pub(crate) security: SecurityConfig,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
+    pub(crate) timeouts: policy::CheckTimeouts,
 }
 
 /// Why an API server cannot be started; whoever named the files knows which one it is.
@@ -69,7 +70,7 @@ pub(crate) struct ControlPlane {
 impl ControlPlane {
     /// Opens the stored resources and starts the controllers. Serves nobody yet.
     pub(crate) fn start(options: ServerOptions) -> Result<Self, StartError> {
-        let ServerOptions { kv, prefix, encryption, security, clock, random } = options;
+        let ServerOptions { kv, prefix, encryption, security, clock, random, timeouts } = options;
         let Configured { encryption, watched, metrics } = encryption;
         let transformers = by_resource(encryption.current().transformers());
         let storage = Storage::new(kv.clone(), clock.clone(), &prefix, transformers);
@@ -90,7 +91,7 @@ impl ControlPlane {
         if let Some(watched) = &watched {
             policy.routes.push(in_use::route(encryption.clone(), watched));
         }
-        policy.health_checks.extend(policy::store_checks(&kv, &clock, &prefix));
+        policy.health_checks.extend(policy::store_checks(&kv, &clock, &prefix, timeouts));
         policy.health_checks.extend(encryption.health_checks());
         let server = foundation.build(policy);
 

@@ -22,6 +22,8 @@ pub(super) async fn handle(call: &mut Call, resource: &Resource) -> Result<Respo
     let deletion = delete::read_options(call).await?.for_collection()?;
     let registry = resource.registry()?;
     let selection = Selection::parse(&options, resource)?;
+    let namespace = call.storage_namespace(resource);
+    let at = options.list_at(selection.is_of_one_key(&namespace, resource))?;
     let name = selection.name();
     let predicate = selection.into_predicate();
     let mut whole = None;
@@ -31,9 +33,9 @@ pub(super) async fn handle(call: &mut Call, resource: &Resource) -> Result<Respo
         let limit = if options.limit == 0 { PAGE } else { options.limit };
         let mut page = registry
             .list(ListRequest {
-                namespace: call.storage_namespace(resource),
+                namespace: namespace.clone(),
                 name: name.clone(),
-                at: options.list_at()?,
+                at,
                 limit,
                 continue_token: std::mem::take(&mut continue_token),
                 predicate: std::sync::Arc::clone(&predicate),

@@ -18,10 +18,11 @@ pub(super) async fn handle(call: &mut Call, resource: &Resource) -> Result<Respo
     let accepted = accept_list(call, &resource.info)?;
     let options = ListOptions::parse(&call.query, false)?;
     let selection = Selection::parse(&options, resource)?;
+    let namespace = call.storage_namespace(resource);
     let request = ListRequest {
-        namespace: call.storage_namespace(resource),
+        at: options.list_at(selection.is_of_one_key(&namespace, resource))?,
         name: selection.name(),
-        at: options.list_at()?,
+        namespace,
         limit: options.limit,
         continue_token: options.continue_token,
         predicate: selection.into_predicate(),

@@ -284,15 +284,15 @@ impl ListOptions {
         Ok(self)
     }
 
-    /// Which state a list reads.
-    pub(crate) fn list_at(&self) -> Result<ReadAt, Status> {
+    /// Which state a list reads; `one_key` when it can find one object at most.
+    pub(crate) fn list_at(&self, one_key: bool) -> Result<ReadAt, Status> {
         let revision = revision(&self.resource_version)
             .map_err(|text| Status::bad_request(format!("invalid resource version: {text}")))?;
         Ok(match (revision, self.resource_version_match.as_str()) {
             (None, _) => ReadAt::Latest,
             (Some(0), _) => ReadAt::Any,
             (Some(revision), "Exact") => ReadAt::Exact(revision),
-            (Some(revision), "") if self.limit > 0 && self.continue_token.is_empty() => {
+            (Some(revision), "") if self.limit > 0 && !one_key && self.continue_token.is_empty() => {
                 ReadAt::Exact(revision)
             }
             (Some(revision), _) => ReadAt::NotOlderThan(revision),
@@ -418,10 +418,54 @@ mod tests {
         ] {
             let options = ListOptions::parse(&Query::parse(query), false).expect("valid");
             assert_eq!(
-                options.list_at().map_err(|status| status.message),
+                options.list_at(false).map_err(|status| status.message),
                 expected.map_err(str::to_owned),
                 "{query}"
             );
+        }
+    }
+
+    /// The case of TestValidateListOptions that is called "rev resolve to 0 if not recursive".
+    #[test]
+    fn a_limit_does_not_make_a_list_of_one_object_exact() {
+        for (query, expected) in [
+            ("resourceVersion=200&limit=1", ReadAt::NotOlderThan(200)),
+            ("resourceVersion=200&limit=1&resourceVersionMatch=Exact", ReadAt::Exact(200)),
+        ] {
+            let options = ListOptions::parse(&Query::parse(query), false).expect("valid");
+            assert_eq!(options.list_at(true).expect("a revision"), expected, "{query}");
+        }
+    }
+
+    // TestEtcdParseResourceVersion
+    #[test]
+    fn revisions_are_read_as_upstream() {
+        for (text, expected) in [
+            ("", Ok(None)),
+            (
+                "a",
+                Err(r#"resourceVersion: Invalid value: "a": strconv.ParseUint: parsing "a": invalid syntax"#),
+            ),
+            (
+                " ",
+                Err(r#"resourceVersion: Invalid value: " ": strconv.ParseUint: parsing " ": invalid syntax"#),
+            ),
+            ("1", Ok(Some(1))),
+            ("10", Ok(Some(10))),
+            (
+                "-1",
+                Err(
+                    r#"resourceVersion: Invalid value: "-1": strconv.ParseUint: parsing "-1": invalid syntax"#,
+                ),
+            ),
+            (
+                "18446744073709551616",
+                Err(
+                    r#"resourceVersion: Invalid value: "18446744073709551616": strconv.ParseUint: parsing "18446744073709551616": value out of range"#,
+                ),
+            ),
+        ] {
+            assert_eq!(revision(text), expected.map_err(str::to_owned), "{text:?}");
         }
     }
 

@@ -35,6 +35,11 @@ impl Selection {
         self.fields.exact("metadata.name").filter(|name| !name.is_empty()).map(str::to_owned)
     }
 
+    /// Whether it can find one object at most.
+    pub(super) fn is_of_one_key(&self, namespace: &str, resource: &Resource) -> bool {
+        self.name().is_some() && !(resource.info.namespaced && namespace.is_empty())
+    }
+
     pub(super) fn into_predicate(self) -> Arc<dyn Predicate> {
         Arc::new(self)
     }
@@ -59,5 +64,42 @@ impl Predicate for Selection {
         let mut terms = self.fields.terms().iter().zip(&self.stored);
         self.labels.matches_with(label)
             && terms.all(|(term, stored)| (field(&term.field, stored) == term.value) == term.equal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selection(labels: &str, fields: &str) -> Selection {
+        let fields = FieldSelector::parse(fields).expect("fields");
+        Selection {
+            labels: LabelSelector::parse(labels).expect("labels"),
+            stored: vec![None; fields.terms().len()],
+            fields,
+        }
+    }
+
+    // TestSelectionPredicate, and TestSelectionPredicateEmpty without what a feature gate adds.
+    #[test]
+    fn selection_predicate() {
+        for (case, labels, fields, its_labels, its_fields, matches, name) in [
+            ("A", "name=foo", "uid=12345", &[("name", "foo")][..], &[("uid", "12345")][..], true, None),
+            ("B", "name=foo", "uid=12345", &[("name", "foo")], &[], false, None),
+            ("C", "name=foo", "uid=12345", &[], &[("uid", "12345")], false, None),
+            ("D", "", "metadata.name=12345", &[], &[("metadata.name", "12345")], true, Some("12345")),
+            ("label alone", "name=foo", "", &[("name", "foo")], &[], true, None),
+            ("none", "", "", &[("name", "foo")], &[("uid", "12345")], true, None),
+        ] {
+            let selection = selection(labels, fields);
+            let attributes = Attributes {
+                labels: its_labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+                fields: its_fields.iter().map(|(k, v)| (*k, (*v).to_owned())).collect(),
+                custom: Box::default(),
+            };
+            assert_eq!(selection.matches(&attributes), matches, "{case}");
+            assert_eq!(selection.is_everything(), labels.is_empty() && fields.is_empty(), "{case}");
+            assert_eq!(selection.name().as_deref(), name, "{case}");
+        }
     }
 }

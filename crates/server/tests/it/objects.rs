@@ -163,6 +163,30 @@ async fn preconditions_are_compared() {
     assert_eq!(right.code, 200, "{}", right.text);
 }
 
+/// TestValidateListOptions: a limit makes a list exact only where it can cut it.
+#[tokio::test]
+async fn a_limited_list_of_one_object_is_not_older_than_asked_for() {
+    let api = server().await;
+    let client = Client::new(&api);
+    let version = |object: &Value| object["metadata"]["resourceVersion"].as_str().expect("one").to_owned();
+    let created = version(&client.post(SECRETS, r#"{"metadata":{"name":"a"}}"#).await.json());
+    let change = r#"{"stringData":{"k":"v"}}"#;
+    let changed = version(&client.patch(&format!("{SECRETS}/a"), "merge", change).await.json());
+    // From here on the cache has the change.
+    assert_eq!(version(&client.get(SECRETS).await.json()), changed);
+    for (namespace, query, expected) in [
+        ("/namespaces/default", "", &changed),
+        ("/namespaces/default", "&resourceVersionMatch=Exact", &created),
+        ("", "", &created),
+    ] {
+        let url = format!(
+            "/api/v1{namespace}/secrets?fieldSelector=metadata.name%3Da&limit=1&resourceVersion={created}{query}"
+        );
+        let list = client.get(&url).await.json();
+        assert_eq!(&version(&list["items"][0]), expected, "{url}");
+    }
+}
+
 #[tokio::test]
 async fn lists_come_in_every_form() {
     let api = server().await;

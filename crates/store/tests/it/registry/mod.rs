@@ -10,6 +10,7 @@ pub(crate) mod list;
 pub(crate) mod list_table;
 pub(crate) mod model;
 pub(crate) mod probe;
+pub(crate) mod revisions;
 pub(crate) mod scopes;
 pub(crate) mod shared;
 pub(crate) mod watch;
@@ -27,7 +28,7 @@ macro_rules! suite {
                 preconditional_delete_with_suggestion, preconditional_delete_with_only_suggestion_pass,
                 guaranteed_update, guaranteed_update_checks_stored_data, guaranteed_update_with_conflict,
                 guaranteed_update_with_suggestion_and_conflict, writes_that_cannot_be_encrypted_are_refused,
-                s3_hostile_names_never_reach_the_store, leases_are_shared,
+                s3_hostile_names_never_reach_the_store, invalid_keys, object_versioner, leases_are_shared,
                 a_lease_serves_a_limited_number_of_objects;
             counting: list_metrics, each_request_to_the_engine_is_counted,
                 objects_waits_and_failures_are_counted, changes_are_timed_until_a_watch_takes_them;
@@ -39,6 +40,8 @@ macro_rules! suite {
                 list_pagination_rare_object, list_continuation_with_filter, list_inconsistent_continuation,
                 consistent_reads_share_round_trips, get_cache_bypass,
                 a_cache_is_filled_in_pages_of_bounded_size;
+            revisions: linearized_read_revision_invariant, get_current_resource_version, compact_revision,
+                list_resource_version_match, validate_list_options;
             scopes: cluster_scoped_watch, namespace_scoped_watch_and_list;
             watch: watch_selects_and_follows, watch_from_zero, watch_from_non_zero,
                 watch_delete_event_object_have_latest_rv, delayed_watch_delivery,
@@ -55,6 +58,7 @@ macro_rules! suite {
                 unreadable_objects_are_served_once_their_key_is_there;
             shared: compaction_follows_one_interval_behind, compactors_of_two_servers_take_turns,
                 compaction_runs_by_the_clock_until_stopped, health_is_asked_for_at_most_twice_in_its_timeout,
+                a_check_waits_as_long_as_it_may,
                 an_engine_that_panics_leaves_nobody_waiting;
             model: concurrent_clients_agree_with_the_log;
         );

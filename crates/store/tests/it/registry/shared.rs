@@ -140,3 +140,25 @@ pub(crate) async fn health_is_asked_for_at_most_twice_in_its_timeout(world: Worl
     world.clock.advance(DEFAULT_TIMEOUT);
     assert_eq!(check.check().await, Ok(()));
 }
+
+/// TestCreateHealthcheck and TestCreateReadycheck: a check takes no longer than it may.
+pub(crate) async fn a_check_waits_as_long_as_it_may(world: World) {
+    let late = || Err("error getting data from etcd: context deadline exceeded".to_owned());
+    let custom = |seconds| Some(Duration::from_secs(seconds));
+    for (may_take, takes, expected) in
+        [(None, 1, Ok(())), (custom(5), 3, Ok(())), (None, 3, late()), (custom(3), 5, late())]
+    {
+        let clock = Arc::new(world.clock.clone());
+        let may_take = may_take.unwrap_or(DEFAULT_TIMEOUT);
+        let check = HealthCheck::new(world.probe.clone(), clock, "/registry", may_take);
+        world.probe.close_gate(true);
+        world.probe.take_ranges();
+        let checking = tokio::spawn(async move { check.check().await });
+        tokio::time::sleep(QUIET).await;
+        assert!(!checking.is_finished());
+        world.clock.advance(Duration::from_secs(takes));
+        tokio::time::sleep(QUIET).await;
+        world.probe.close_gate(false);
+        assert_eq!(checking.await.expect("no panic"), expected, "{may_take:?} {takes}");
+    }
+}

@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use coffer_store::registry::{Current, DeleteCheck, Preconditions, ReadAt, Registry, Updater};
+use coffer_store::registry::{
+    Current, DeleteCheck, ListRequest, Preconditions, ReadAt, Registry, Updater, WatchOptions,
+};
 use coffer_types::meta::Meta;
 use coffer_types::{Status, Value};
 
@@ -291,6 +293,15 @@ pub(crate) async fn guaranteed_update(world: World) {
             expected: Ok(true),
             ..same
         },
+        // TestPreconditionsCheckWithNilObject: what is not there meets no precondition.
+        Case {
+            name: "non-existing key, ignoreNotFound=true, a UID",
+            exists: false,
+            create_missing: true,
+            precondition: Some("A"),
+            expected: Err(409),
+            ..same
+        },
         Case { name: "existing key", annotation: "changed", expected: Ok(true), ..same },
         Case { name: "same data", ..same },
         Case { name: "same data, a selfLink", self_link: "testlink", ..same },
@@ -432,6 +443,68 @@ pub(crate) async fn s3_hostile_names_never_reach_the_store(world: World) {
         }
     }
     assert!(world.probe.take_ranges().is_empty());
+}
+
+/// TestKeySchema, TestPrepareKey and TestInvalidKeys: keys are made of namespace and name here, and what would
+/// make another key of them is refused by every method.
+pub(crate) async fn invalid_keys(world: World) {
+    for (namespace, name) in [
+        ("foo", ""),
+        ("", "foo"),
+        ("foo", "bar/../a.b.c"),
+        ("foo", "bar/.."),
+        ("foo", "bar/../"),
+        ("..", "foo"),
+        ("..", "foo/bar"),
+        ("foo", ".."),
+        ("foo", "../bar"),
+        ("foo", "."),
+        (".", "bar"),
+        ("foo", "./bar"),
+        ("foo", "bar/./"),
+        ("foo/..", "a.b.c"),
+        ("foo/bar", "baz"),
+        ("foo", "bar/"),
+        ("/foo", "bar"),
+    ] {
+        let object = pod(namespace, name);
+        let code = |result: Result<Arc<_>, Status>| result.map(drop).map_err(|status| status.code);
+        let (create, update) = (
+            world.store.create(namespace, name, &object, 0),
+            world.update_with(&object, true, |_| Ok(Value::object())),
+        );
+        assert_eq!(code(create.await), Err(400), "create {namespace:?} {name:?}");
+        assert_eq!(code(update.await), Err(400), "update {namespace:?} {name:?}");
+        assert_eq!(code(world.delete(&object).await), Err(400), "delete {namespace:?} {name:?}");
+        assert_eq!(code(world.get(&object, ReadAt::Latest).await), Err(400), "get {namespace:?} {name:?}");
+        // A name in all namespaces is a selector, and no name is all names.
+        if namespace.is_empty() || name.is_empty() {
+            continue;
+        }
+        let one = ListRequest { name: Some(name.to_owned()), ..list(namespace) };
+        assert_eq!(world.store.list(one).await.expect_err(name).code, 400, "list {namespace:?} {name:?}");
+        let one = WatchOptions { name: Some(name.to_owned()), ..watch(namespace, None) };
+        let error = world.watch(one).await.next().await.expect_err(name);
+        assert_eq!(error.code, 400, "watch {namespace:?} {name:?}");
+    }
+    for (namespace, name) in [("foo", "bar..baz"), ("foo", "bar.."), ("foo", "a.b.c"), ("foo", "..bar")] {
+        world.create(&pod(namespace, name)).await;
+        assert!(world.read_raw(&format!("/registry/pods/{namespace}/{name}")).await.is_some(), "{name}");
+    }
+}
+
+/// TestObjectVersioner: the revision of the store is an object's version, whatever the object says itself.
+pub(crate) async fn object_versioner(world: World) {
+    let object = pod("test-ns", "foo");
+    let created = world.create(&object).await;
+    assert_eq!(world.decode(&created).resource_version(), created.revision.to_string());
+    let claims =
+        with(with(object.clone(), &["metadata", "resourceVersion"], "a"), &["spec", "nodeName"], "n");
+    let updated = world.update_with(&object, false, |_| Ok(claims.clone())).await.expect("updated");
+    assert!(created.revision < updated.revision);
+    assert_eq!(world.decode(&updated).resource_version(), updated.revision.to_string());
+    let stored = world.read_raw("/registry/pods/test-ns/foo").await.expect("stored");
+    assert!(!String::from_utf8_lossy(&stored).contains("resourceVersion"), "{stored:?}");
 }
 
 pub(crate) async fn leases_are_shared(world: World) {

@@ -179,6 +179,8 @@ fn built_in(
         create_only_subresources,
         printer: Printer::BuiltIn(built.group, built.kind),
         scale: None,
+        terminating: false,
+        deprecation: None,
         definition_version: String::new(),
     })
 }

@@ -5,6 +5,7 @@
 
 mod scale;
 mod selectors;
+mod values;
 
 use std::path::Path;
 use std::time::Duration;
@@ -25,14 +26,17 @@ const PARTIAL: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// Definitions, and where their objects are.
-const KINDS: &[(&str, &str)] =
-    &[(scale::DEFINITION, scale::GEARS), (selectors::DEFINITION, selectors::SHIRTS)];
+const KINDS: &[(&str, &str)] = &[
+    (scale::DEFINITION, scale::GEARS),
+    (selectors::DEFINITION, selectors::SHIRTS),
+    (values::DEFINITION, values::LAMPS),
+];
 
 /// Requests whose answers differ, each with the reason.
-const DIFFERENCES: &[&[(&str, &str)]] = &[scale::DIFFERENCES, selectors::DIFFERENCES];
+const DIFFERENCES: &[&[(&str, &str)]] = &[scale::DIFFERENCES, selectors::DIFFERENCES, values::DIFFERENCES];
 
 fn requests() -> impl Iterator<Item = &'static Request> {
-    scale::REQUESTS.iter().chain(selectors::REQUESTS)
+    scale::REQUESTS.iter().chain(selectors::REQUESTS).chain(values::REQUESTS)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -81,9 +85,31 @@ async fn ask_all(kubeconfig: &Path) -> Vec<Value> {
     }
     let mut answers = Vec::new();
     for request in requests() {
-        answers.push(ask(&client, request, &masks).await);
+        answers.push(in_order(ask(&client, request, &masks).await));
     }
     answers
+}
+
+/// Upstream walks maps, and tells what is wrong in any order.
+fn in_order(mut answer: Value) -> Value {
+    for document in answer["body"].as_array_mut().into_iter().flatten() {
+        let Some(causes) = document.pointer_mut("/details/causes").and_then(Value::as_array_mut) else {
+            continue;
+        };
+        causes.sort_by_key(|cause| (cause["field"].to_string(), cause["message"].to_string()));
+        let text = |cause: &Value| {
+            let part = |name: &str| cause[name].as_str().unwrap_or_default().to_owned();
+            format!("{}: {}", part("field"), part("message"))
+        };
+        let texts: Vec<String> = causes.iter().map(text).collect();
+        let message = document["message"].as_str().unwrap_or_default();
+        if let Some((head, rest)) = message.split_once(" is invalid: ")
+            && rest.starts_with('[')
+        {
+            document["message"] = format!("{head} is invalid: [{}]", texts.join(", ")).into();
+        }
+    }
+    answer
 }
 
 /// Waits until objects of a definition are served, with a cache that is filled.

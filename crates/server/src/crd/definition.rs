@@ -10,7 +10,7 @@ use coffer_types::{Map, Value};
 
 use super::names::is_established;
 use super::schema::{Additional, Schema};
-use super::{schema_rules, selectable, structural};
+use super::{formats, schema_rules, selectable, structural};
 use crate::webhook;
 
 /// Annotation that definitions in Kubernetes' own groups must have.
@@ -88,6 +88,55 @@ pub fn prepare_update(new: &mut Value, old: &Value) {
 pub fn storage_version(definition: &Value) -> Option<&str> {
     let storage = versions(definition).iter().find(|version| flag(version, "storage"))?;
     Some(storage.str_at(&["name"]))
+}
+
+/// What a client is told about a definition that is accepted: what is new in it and has no effect.
+pub fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
+    let collect = |definition: &Value| {
+        let (mut formats, mut sets) = (Vec::new(), BTreeSet::new());
+        let top = Top::of(versions(definition)).schema;
+        let own = versions(definition).iter().filter_map(|version| version.get("schema"));
+        let schemas: Vec<&Value> = top.map_or_else(|| own.collect(), |top| vec![top]);
+        for schema in schemas.into_iter().filter_map(|schema| schema.get("openAPIV3Schema")) {
+            remarks(&Schema::parse(schema), &mut formats, &mut sets);
+        }
+        (formats, sets)
+    };
+    let (formats, sets) = collect(new);
+    let (old_formats, old_sets) = old.map(collect).unwrap_or_default();
+    let formats = formats.into_iter().filter(|format| !old_formats.contains(format));
+    let formats = formats.map(|format| format!("unrecognized format {}", crate::quote(&format)));
+    let sets = sets.difference(&old_sets).map(|kind| {
+        format!(
+            "x-kubernetes-list-type: set for items of type {} is not supported by server-side apply or CEL \
+             validation rules",
+            crate::quote(kind)
+        )
+    });
+    formats.chain(sets).collect()
+}
+
+fn remarks(schema: &Schema, formats: &mut Vec<String>, sets: &mut BTreeSet<String>) {
+    if let Some(rules) = &schema.rules
+        && !rules.format.is_empty()
+        && !formats::is_known(&rules.format, &schema.kind)
+        && !formats.contains(&rules.format)
+    {
+        formats.push(rules.format.clone());
+    }
+    if let (Some("set"), Some(items)) = (schema.list_type.as_deref(), &schema.items)
+        && matches!(items.kind.as_str(), "object" | "array")
+    {
+        sets.insert(items.kind.clone());
+    }
+    let additional = match &schema.additional {
+        Additional::Schema(schema) => Some(&**schema),
+        Additional::Absent | Additional::Flag(_) => None,
+    };
+    let below = schema.items.as_deref().into_iter().chain(schema.nested());
+    for schema in below.chain(schema.properties.values()).chain(additional) {
+        remarks(schema, formats, sets);
+    }
 }
 
 /// `spec.versions`.

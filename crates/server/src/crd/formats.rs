@@ -4,6 +4,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use coffer_types::codec::times;
 
+use super::format_codes as codes;
+
 /// Whether `text` is of `format`. Formats that are not known here hold for everything.
 pub(crate) fn holds(format: &str, text: &str) -> bool {
     match format {
@@ -17,7 +19,59 @@ pub(crate) fn holds(format: &str, text: &str) -> bool {
         "uuid" | "uuid3" | "uuid4" | "uuid5" => is_uuid(text, format.as_bytes().get(4).copied()),
         "k8s-short-name" => coffer_types::names::is_dns1123_label(text).is_empty(),
         "k8s-long-name" => coffer_types::names::is_dns1123_subdomain(text).is_empty(),
+        "bsonobjectid" => codes::is_object_id(text),
+        "creditcard" => codes::is_credit_card(text),
+        "email" => codes::is_email(text),
+        "hexcolor" => codes::is_hex_color(text),
+        "hostname" => codes::is_hostname(text),
+        "isbn" => codes::is_isbn10(text) || codes::is_isbn13(text),
+        "isbn10" => codes::is_isbn10(text),
+        "isbn13" => codes::is_isbn13(text),
+        "mac" => codes::is_mac(text),
+        "rgbcolor" => codes::is_rgb_color(text),
+        "ssn" => codes::is_ssn(text),
+        "uri" => codes::is_uri(text),
         _ => true,
+    }
+}
+
+/// Every format of a text, hyphens left out.
+const KNOWN: [&str; 26] = [
+    "bsonobjectid",
+    "uri",
+    "email",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "cidr",
+    "mac",
+    "uuid",
+    "uuid3",
+    "uuid4",
+    "uuid5",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "creditcard",
+    "ssn",
+    "hexcolor",
+    "rgbcolor",
+    "byte",
+    "password",
+    "date",
+    "duration",
+    "datetime",
+    "k8sshortname",
+    "k8slongname",
+];
+
+/// Whether a schema of type `kind` can have the format.
+pub(crate) fn is_known(format: &str, kind: &str) -> bool {
+    match kind {
+        "" | "string" => KNOWN.contains(&format.replace('-', "").as_str()),
+        "integer" => matches!(format, "int32" | "int64"),
+        "number" => matches!(format, "float" | "double"),
+        _ => false,
     }
 }
 

@@ -11,6 +11,8 @@
 pub mod columns;
 pub mod defaults;
 pub mod definition;
+pub mod embedded;
+mod format_codes;
 mod formats;
 pub(crate) mod go_value;
 pub mod list_type;

@@ -26,7 +26,7 @@ pub(super) fn check_defaults(schema: &Schema, path: &Path, errors: &mut FieldErr
         if !prune(&mut pruned, schema).is_empty() || pruned != *default {
             errors.push(FieldError::invalid(&at, default, "must not have unknown fields"));
         }
-        errors.extend(validate(default, schema).into_iter().map(|mut error| {
+        errors.extend(validate(default, None, schema).into_iter().map(|mut error| {
             error.field = match error.field.as_str() {
                 "<nil>" => at.to_string(),
                 field => format!("{at}.{field}"),

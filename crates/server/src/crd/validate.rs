@@ -9,18 +9,19 @@ use coffer_types::validation::field::{FieldError, FieldErrors, Path, Shown, go_q
 use super::formats;
 use super::schema::{Additional, Rules, Schema};
 
-/// Every way in which `object` breaks `schema`.
-pub fn validate(object: &Value, schema: &Schema) -> FieldErrors {
+/// Every way in which `object` breaks `schema`, but for parts that were the same in `old`: what was
+/// stored before a rule came does not stand in the way of other changes.
+pub fn validate(object: &Value, old: Option<&Value>, schema: &Schema) -> FieldErrors {
     let mut errors = FieldErrors::new();
-    check(object, schema, "", true, &mut errors);
+    check(object, old, schema, "", true, &mut errors);
     errors
 }
 
 /// Every way in which the `status` of an object breaks the schema of its status, as an
 /// update of the status alone words it.
-pub fn validate_status(status: &Value, schema: &Schema) -> FieldErrors {
+pub fn validate_status(status: &Value, old: Option<&Value>, schema: &Schema) -> FieldErrors {
     let mut errors = FieldErrors::new();
-    check(status, schema, "", false, &mut errors);
+    check(status, old, schema, "", false, &mut errors);
     for error in &mut errors {
         error.field = match error.field.as_str() {
             NO_FIELD => "status".to_owned(),
@@ -46,7 +47,30 @@ fn invalid(path: &str, shown: impl Into<Shown>, rule: &str) -> FieldError {
     FieldError::invalid(&field(path), shown, format!("{path} in body {rule}"))
 }
 
-fn check(value: &Value, schema: &Schema, path: &str, is_root: bool, errors: &mut FieldErrors) {
+/// Checks a value, and forgives it when it is what it was.
+fn check(
+    value: &Value,
+    old: Option<&Value>,
+    schema: &Schema,
+    path: &str,
+    is_root: bool,
+    errors: &mut FieldErrors,
+) {
+    let before = errors.len();
+    check_here(value, old, schema, path, is_root, errors);
+    if before < errors.len() && old == Some(value) {
+        errors.truncate(before);
+    }
+}
+
+fn check_here(
+    value: &Value,
+    old: Option<&Value>,
+    schema: &Schema,
+    path: &str,
+    is_root: bool,
+    errors: &mut FieldErrors,
+) {
     let types: &[&str] = match (schema.int_or_string, schema.kind.as_str()) {
         (true, _) => &["integer", "string"],
         (false, "") => &[],
@@ -57,12 +81,12 @@ fn check(value: &Value, schema: &Schema, path: &str, is_root: bool, errors: &mut
         return;
     }
     if let Some(rules) = &schema.rules {
-        check_composed(value, rules, path, errors);
+        check_composed(value, old, rules, path, errors);
         check_scalar(value, rules, path, errors);
     }
     match value {
-        Value::Array(items) => check_list(items, schema, path, errors),
-        Value::Object(_) => check_object(value, schema, path, is_root, errors),
+        Value::Array(items) => check_list(items, old, schema, path, errors),
+        Value::Object(_) => check_object(value, old, schema, path, is_root, errors),
         _ => {}
     }
     if let Some(values) = schema.rules.as_ref().and_then(|rules| rules.values.as_ref()) {
@@ -182,10 +206,20 @@ fn check_number(value: &Value, number: f64, rules: &Rules, path: &str, errors: &
     }
 }
 
-fn check_list(items: &[Value], schema: &Schema, path: &str, errors: &mut FieldErrors) {
-    if let Some(schema) = schema.items.as_deref() {
+/// The old item that an item of a list stands for: only the items of a map are known again.
+fn old_item<'v>(item: &Value, old: Option<&'v Value>, schema: &Schema) -> Option<&'v Value> {
+    if schema.list_type.as_deref() != Some("map") {
+        return None;
+    }
+    let same = |one: &&Value| schema.list_map_keys.iter().all(|key| one.get(key) == item.get(key));
+    old.and_then(Value::as_array)?.iter().find(same)
+}
+
+fn check_list(items: &[Value], old: Option<&Value>, schema: &Schema, path: &str, errors: &mut FieldErrors) {
+    if let Some(item_schema) = schema.items.as_deref() {
         for (index, item) in items.iter().enumerate() {
-            check(item, schema, &format!("{path}[{index}]"), false, errors);
+            let old = old_item(item, old, schema);
+            check(item, old, item_schema, &format!("{path}[{index}]"), false, errors);
         }
     }
     let Some(rules) = &schema.rules else { return };
@@ -198,8 +232,20 @@ fn check_list(items: &[Value], schema: &Schema, path: &str, errors: &mut FieldEr
     }
 }
 
-fn check_object(value: &Value, schema: &Schema, path: &str, is_root: bool, errors: &mut FieldErrors) {
+fn check_object(
+    value: &Value,
+    old: Option<&Value>,
+    schema: &Schema,
+    path: &str,
+    is_root: bool,
+    errors: &mut FieldErrors,
+) {
     let Some(members) = value.as_object() else { return };
+    // The type of the object itself is the request's, whatever it was.
+    let old = |name: &str| {
+        old.filter(|_| !(path.is_empty() && matches!(name, "kind" | "apiVersion")))
+            .and_then(|old| old.get(name))
+    };
     if let Some(rules) = &schema.rules {
         let count = i64::try_from(members.len()).unwrap_or(i64::MAX);
         if let Some(limit) = rules.min_properties.filter(|limit| count < *limit) {
@@ -222,10 +268,12 @@ fn check_object(value: &Value, schema: &Schema, path: &str, is_root: bool, error
             (Some(_), _) if is_root && name == "metadata" => {
                 // The metadata of the object itself is checked by the rules of all objects; the
                 // schema may only narrow its name.
-                check_names(member, schema, &here, errors);
+                check_names(member, old(name), schema, &here, errors);
             }
-            (Some(property), _) => check(member, property, &here, false, errors),
-            (None, Additional::Schema(additional)) => check(member, additional, &here, false, errors),
+            (Some(property), _) => check(member, old(name), property, &here, false, errors),
+            (None, Additional::Schema(additional)) => {
+                check(member, old(name), additional, &here, false, errors);
+            }
             (None, Additional::Flag(false)) => {
                 let shown = if path.is_empty() { "." } else { path };
                 let detail = format!("{shown}.{name} in body is a forbidden property");
@@ -236,19 +284,21 @@ fn check_object(value: &Value, schema: &Schema, path: &str, is_root: bool, error
     }
 }
 
-fn check_names(metadata: &Value, schema: &Schema, path: &str, errors: &mut FieldErrors) {
+fn check_names(metadata: &Value, old: Option<&Value>, schema: &Schema, path: &str, errors: &mut FieldErrors) {
     let Some(schema) = schema.property("metadata") else { return };
     for name in ["name", "generateName"] {
         if let (Some(value), Some(schema)) = (metadata.get(name), schema.property(name)) {
-            check(value, schema, &below(path, name), false, errors);
+            let old = old.and_then(|old| old.get(name));
+            check(value, old, schema, &below(path, name), false, errors);
         }
     }
 }
 
-fn check_composed(value: &Value, rules: &Rules, path: &str, errors: &mut FieldErrors) {
+fn check_composed(value: &Value, old: Option<&Value>, rules: &Rules, path: &str, errors: &mut FieldErrors) {
+    // The parts may be forgiven; the whole is not, within an alternative.
     let attempt = |schema: &Schema| {
         let mut errors = FieldErrors::new();
-        check(value, schema, path, false, &mut errors);
+        check_here(value, old, schema, path, false, &mut errors);
         errors
     };
     // Upstream loses the field of these, and says `<nil>` instead.

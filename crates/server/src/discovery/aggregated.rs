@@ -4,8 +4,8 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::classic::without_empty;
+use crate::resources::Resource;
 use crate::resources::Served;
-use crate::resources::info::ResourceInfo;
 
 /// Content type of the document: clients look at its parameters.
 pub(super) const CONTENT_TYPE: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -55,10 +55,8 @@ pub(super) fn document(served: &Served, core: bool) -> Vec<u8> {
                 .versions
                 .iter()
                 .map(|version| {
-                    let resources: Vec<Value> = served
-                        .of_version(&group.name, version)
-                        .map(|resource| entry(&resource.info))
-                        .collect();
+                    let resources: Vec<Value> =
+                        served.of_version(&group.name, version).map(|resource| entry(resource)).collect();
                     json!({ "version": version, "resources": resources, "freshness": "Current" })
                 })
                 .collect();
@@ -77,7 +75,8 @@ pub(super) fn document(served: &Served, core: bool) -> Vec<u8> {
     bytes
 }
 
-fn entry(info: &ResourceInfo) -> Value {
+fn entry(resource: &Resource) -> Value {
+    let info = &resource.info;
     let subresources: Vec<Value> = info
         .subresources
         .iter()
@@ -94,7 +93,7 @@ fn entry(info: &ResourceInfo) -> Value {
         ("responseKind", kind("", "", &info.kind)),
         ("scope", json!(if info.namespaced { "Namespaced" } else { "Cluster" })),
         ("singularResource", json!(info.singular)),
-        ("verbs", json!(info.verbs)),
+        ("verbs", json!(resource.told_verbs())),
         ("shortNames", json!(info.short_names)),
         ("categories", json!(info.categories)),
         ("subresources", json!(subresources)),

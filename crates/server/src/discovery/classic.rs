@@ -5,8 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
 
-use crate::resources::info::ResourceInfo;
-use crate::resources::{Group, Served};
+use crate::resources::{Group, Resource, Served};
 
 /// `/api`.
 pub(super) fn versions(headers: &HeaderMap) -> Vec<u8> {
@@ -58,7 +57,7 @@ pub(super) fn resources(served: &Served, group: &str, version: &str) -> Vec<u8> 
     let mut entries: Vec<(String, String)> = Vec::new();
     for resource in served.of_version(group, version) {
         let info = &resource.info;
-        entries.push((info.plural.clone(), entry(info)));
+        entries.push((info.plural.clone(), entry(resource)));
         for subresource in &info.subresources {
             let name = format!("{}/{}", info.plural, subresource.name);
             let mut fields = vec![
@@ -91,13 +90,14 @@ pub(super) fn resources(served: &Served, group: &str, version: &str) -> Vec<u8> 
     ))
 }
 
-fn entry(info: &ResourceInfo) -> String {
+fn entry(resource: &Resource) -> String {
+    let info = &resource.info;
     let mut fields = vec![
         format!(r#""name":{}"#, json!(info.plural)),
         format!(r#""singularName":{}"#, json!(info.singular)),
         format!(r#""namespaced":{}"#, info.namespaced),
         format!(r#""kind":{}"#, json!(info.kind)),
-        format!(r#""verbs":{}"#, json!(info.verbs)),
+        format!(r#""verbs":{}"#, json!(resource.told_verbs())),
     ];
     if !info.short_names.is_empty() {
         fields.push(format!(r#""shortNames":{}"#, json!(info.short_names)));

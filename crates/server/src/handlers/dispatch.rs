@@ -32,6 +32,7 @@ async fn route(call: &mut Call) -> Result<Response<Body>, Status> {
     if call.info.prefix == "api" && !group.is_empty() {
         return Ok(respond::page_not_found());
     }
+    call.warnings.extend(resource.deprecation.clone());
     check_scope(&call.info, &resource.info)?;
     let custom = resource.info.behaviour.offers == negotiate::Offers::Custom;
     if custom

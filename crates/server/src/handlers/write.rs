@@ -105,6 +105,11 @@ impl<'a> Scope<'a> {
         old: Option<&Value>,
         mut object: Option<&mut Value>,
     ) -> Result<(), Status> {
+        if operation == Operation::Create && self.resource.terminating {
+            let (info, name) = (&self.resource.info, object.as_deref().map_or("", Value::name));
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(Status::forbidden(&info.group, &info.plural, name, why));
+        }
         if !self.admission {
             return Ok(());
         }

@@ -39,9 +39,6 @@ use crate::wire::{CustomCodec, CustomState, CustomWire, Schemas, StorageCodec, W
 /// Verbs of a custom resource, in upstream's order.
 const VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
-/// Verbs while the definition is being deleted.
-const TERMINATING_VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "watch"];
-
 /// Verbs of a subresource.
 const STATUS_VERBS: &[&str] = &["get", "patch", "update"];
 
@@ -272,7 +269,7 @@ impl CustomResources {
                 short_names: texts(&["spec", "names", "shortNames"]),
                 categories: texts(&["spec", "names", "categories"]),
                 namespaced,
-                verbs: if terminating { TERMINATING_VERBS.to_vec() } else { VERBS.to_vec() },
+                verbs: VERBS.to_vec(),
                 subresources: subresources(&kind, has_status, scale.is_some()),
                 storage_version: format!("{group}/{storage_version}/{kind}"),
                 behaviour: Behaviour {
@@ -305,11 +302,34 @@ impl CustomResources {
                 create_only_subresources: BTreeMap::new(),
                 printer: Printer::Custom(Arc::new(Columns::of_version(version))),
                 scale,
+                terminating,
+                deprecation: deprecation(version, versions, &group, &kind),
                 definition_version: definition.resource_version().to_owned(),
             }));
         }
         Ok(resources)
     }
+}
+
+/// What a client of a deprecated version is told.
+fn deprecation(version: &Value, versions: &[Value], group: &str, kind: &str) -> Option<String> {
+    let flag = |version: &Value, name: &str| version.get(name).and_then(Value::as_bool) == Some(true);
+    if !flag(version, "deprecated") {
+        return None;
+    }
+    if let Some(warning) = version.get("deprecationWarning").and_then(Value::as_str) {
+        return Some(warning.to_owned());
+    }
+    let name = |version: &Value| version.str_at(&["name"]).to_owned();
+    let own = name(version);
+    let better = versions
+        .iter()
+        .filter(|other| flag(other, "served") && !flag(other, "deprecated"))
+        .map(name)
+        .filter(|other| version_rank(&own) < version_rank(other))
+        .max_by_key(|other| version_rank(other));
+    let advice = better.map(|better| format!("; use {group}/{better} {kind}")).unwrap_or_default();
+    Some(format!("{group}/{own} {kind} is deprecated{advice}"))
 }
 
 fn subresources(kind: &str, has_status: bool, has_scale: bool) -> Vec<SubresourceInfo> {
@@ -419,6 +439,10 @@ impl Strategy for DefinitionStrategy {
         errors
     }
 
+    fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        definition::warnings(new, old)
+    }
+
     fn reset_fields(&self, subresource: &str) -> &'static [&'static [&'static str]] {
         if subresource.is_empty() { &[&["status"]] } else { &[&["spec"]] }
     }
@@ -464,7 +488,7 @@ impl Strategy for CustomStrategy {
 
     fn validate_create(&self, object: &Value) -> FieldErrors {
         let mut errors = meta::validate(object, self.rules());
-        errors.extend(self.wire.validate(object, false));
+        errors.extend(self.wire.validate(object, None, false));
         errors.extend(self.validate_scale(object, false));
         errors
     }
@@ -480,7 +504,7 @@ impl Strategy for CustomStrategy {
     fn validate_update(&self, subresource: &str, new: &Value, old: &Value) -> FieldErrors {
         let mut errors = meta::validate(new, self.rules());
         errors.extend(meta::validate_update(new, old, self.rules()));
-        errors.extend(self.wire.validate(new, !subresource.is_empty()));
+        errors.extend(self.wire.validate(new, Some(old), !subresource.is_empty()));
         errors.extend(self.validate_scale(new, !subresource.is_empty()));
         errors
     }

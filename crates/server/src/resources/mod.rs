@@ -41,6 +41,10 @@ pub(crate) struct Resource {
     pub(crate) printer: Printer,
     /// The subresource `scale`.
     pub(crate) scale: Option<Box<scale::Scale>>,
+    /// Nothing new may be created: the definition of the custom resource is being deleted.
+    pub(crate) terminating: bool,
+    /// What a client is told of a deprecated version.
+    pub(crate) deprecation: Option<String>,
     /// `resourceVersion` of the definition of a custom resource.
     pub(crate) definition_version: String,
 }
@@ -49,6 +53,12 @@ impl Resource {
     /// The store. Asked for only where the verbs say that there is one.
     pub(crate) fn registry(&self) -> Result<&Arc<dyn Registry>, coffer_types::Status> {
         self.registry.as_ref().ok_or_else(crate::respond::no_such_method)
+    }
+
+    /// The verbs as discovery tells them.
+    pub(crate) fn told_verbs(&self) -> Vec<&'static str> {
+        let ends = |verb: &&&str| !self.terminating || !matches!(**verb, "create" | "patch" | "update");
+        self.info.verbs.iter().filter(ends).copied().collect()
     }
 }
 

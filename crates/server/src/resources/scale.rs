@@ -50,6 +50,8 @@ impl Scale {
             create_only: None,
             create_only_subresources: BTreeMap::new(),
             printer: Printer::Custom(Arc::new(Columns::of_version(&paths.columns()))),
+            terminating: false,
+            deprecation: None,
             definition_version: String::new(),
             scale: None,
         };

@@ -14,7 +14,7 @@ use super::Decoded;
 use crate::conversion::Converter;
 use crate::crd::schema::Schema;
 use crate::crd::selectable::SelectableField;
-use crate::crd::{defaults, list_type, prune, validate};
+use crate::crd::{defaults, embedded, list_type, prune, validate};
 use crate::negotiate::Media;
 use crate::quote;
 
@@ -267,18 +267,20 @@ impl CustomWire {
         self.converter.is_some() || (self.version == self.storage_version && self.schema.is_none())
     }
 
-    /// What the schema says against an object, or against its status alone.
-    pub(crate) fn validate(&self, object: &Value, status_only: bool) -> FieldErrors {
+    /// What the schema says against an object, or against its status alone, that was `old`.
+    pub(crate) fn validate(&self, object: &Value, old: Option<&Value>, status_only: bool) -> FieldErrors {
         let Some(schema) = &self.schema else { return FieldErrors::new() };
-        if status_only {
-            let Some(schema) = schema.properties.get("status") else { return FieldErrors::new() };
-            return object
-                .get("status")
-                .map(|status| validate::validate_status(status, schema))
-                .unwrap_or_default();
-        }
-        let mut errors = validate::validate(object, schema);
-        if errors.is_empty() {
+        let mut errors = if status_only {
+            let status = object.get("status").zip(schema.properties.get("status"));
+            let old = old.and_then(|old| old.get("status"));
+            status.map(|(status, schema)| validate::validate_status(status, old, schema)).unwrap_or_default()
+        } else {
+            let mut errors = validate::validate(object, old, schema);
+            errors.extend(embedded::validate(object, schema));
+            errors
+        };
+        // What was there twice before may stay so.
+        if old.is_none_or(|old| list_type::validate(old, schema).is_empty()) {
             errors.extend(list_type::validate(object, schema));
         }
         errors

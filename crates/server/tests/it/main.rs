@@ -4,6 +4,7 @@
 mod apply;
 mod bad_input;
 mod custom_conversion;
+mod custom_life;
 mod custom_scale;
 mod custom_selectors;
 mod discovery;

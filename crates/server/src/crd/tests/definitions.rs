@@ -406,3 +406,45 @@ fn names_are_given_once() {
     assert_eq!(names.at(&["shortNames"]), Some(&Value::Array(vec!["pd".into()])), "it keeps what it had");
     assert!(establish(&first, false).is_none());
 }
+
+/// Cases of upstream's TestWarningsOnCreate and TestWarningsOnUpdate.
+#[test]
+fn what_has_no_effect_is_told() {
+    let with = |properties: &str| {
+        let mut definition = changed(|_| {});
+        for index in 0..2 {
+            version(&mut definition, index)
+                .set(&["schema", "openAPIV3Schema", "properties", "more"], tree(properties));
+        }
+        definition
+    };
+    let format = |kind: &str, format: &str| {
+        with(&format!(r#"{{"type":"object","properties":{{"a":{{"type":"{kind}","format":"{format}"}}}}}}"#))
+    };
+    for (kind, name, known) in [
+        ("string", "date-time", true),
+        ("string", "k8s-short-name", true),
+        ("string", "ipv4", true),
+        ("string", "custom", false),
+        ("integer", "int32", true),
+        ("integer", "int33", false),
+        ("number", "double", true),
+        ("number", "int64", false),
+        ("boolean", "yes", false),
+    ] {
+        let expected: &[String] = if known { &[] } else { &[format!("unrecognized format \"{name}\"")] };
+        assert_eq!(super::super::definition::warnings(&format(kind, name), None), expected, "{kind} {name}");
+    }
+    let (old, new) = (format("string", "old"), format("string", "new"));
+    assert!(super::super::definition::warnings(&old, Some(&old)).is_empty());
+    assert_eq!(super::super::definition::warnings(&new, Some(&old)), ["unrecognized format \"new\""]);
+    let set = with(
+        r#"{"type":"array","x-kubernetes-list-type":"set","items":{"type":"object","x-kubernetes-map-type":"atomic"}}"#,
+    );
+    assert_eq!(
+        super::super::definition::warnings(&set, None),
+        [
+            "x-kubernetes-list-type: set for items of type \"object\" is not supported by server-side apply or CEL validation rules"
+        ]
+    );
+}

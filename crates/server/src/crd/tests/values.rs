@@ -7,7 +7,7 @@ use crate::crd::validate::{validate, validate_status};
 /// Holds `{"x": value}` against a schema whose field `x` is `rules`.
 fn check(rules: &str, value: &str, expected: &[&str]) {
     let schema = schema(&format!(r#"{{"type":"object","properties":{{"x":{rules}}}}}"#));
-    let found = texts(&validate(&tree(&format!(r#"{{"x":{value}}}"#)), &schema));
+    let found = texts(&validate(&tree(&format!(r#"{{"x":{value}}}"#)), None, &schema));
     assert_eq!(found, expected, "{rules} {value}");
 }
 
@@ -200,7 +200,10 @@ fn metadata_is_checked_for_its_name_only() {
         r#"{"type":"object","properties":{"metadata":{"type":"object","properties":{"name":{"type":"string","maxLength":3}}}}}"#,
     );
     let object = tree(r#"{"metadata":{"name":"abcd","labels":{"a":"b"}}}"#);
-    assert_eq!(texts(&validate(&object, &schema)), ["metadata.name: Too long: may not be more than 3 bytes"]);
+    assert_eq!(
+        texts(&validate(&object, None, &schema)),
+        ["metadata.name: Too long: may not be more than 3 bytes"]
+    );
 }
 
 #[test]
@@ -208,7 +211,7 @@ fn a_status_is_named_from_the_status_on() {
     let schema =
         schema(r#"{"type":"object","required":["phase"],"properties":{"count":{"type":"integer"}}}"#);
     assert_eq!(
-        texts(&validate_status(&tree(r#"{"count":"1"}"#), &schema)),
+        texts(&validate_status(&tree(r#"{"count":"1"}"#), None, &schema)),
         [
             "status.phase: Required value",
             "status.count: Invalid value: \"string\": count in body must be of type integer: \"string\""
@@ -233,4 +236,76 @@ fn sets_and_maps() {
         &["x[1]: Duplicate value: {\"name\":\"a\"}"],
     );
     check(r#"{"type":"array","items":{"type":"string"}}"#, r#"["a","a"]"#, &[]);
+}
+
+/// Rules that upstream's TestRatchetingFunctionality tries: what was invalid and is unchanged is forgiven.
+#[test]
+fn what_was_invalid_may_stay_as_it_is() {
+    let schema = crate::crd::schema::Schema::parse(&crate::crd::testing::yaml(
+        r#"
+type: object
+required: [needed]
+properties:
+  needed: {type: string}
+  text: {type: string, maxLength: 3}
+  count: {type: integer, minimum: 5}
+  choice: {type: string, enum: [a, b]}
+  nested: {type: object, required: [x], maxProperties: 1, properties: {x: {type: integer}, w: {type: integer}}}
+  atomic: {type: array, maxItems: 1, items: {type: string, maxLength: 1}}
+  keyed:
+    type: array
+    x-kubernetes-list-type: map
+    x-kubernetes-list-map-keys: [name]
+    items: {type: object, required: [name], properties: {name: {type: string}, value: {type: string, maxLength: 1}}}
+  map: {type: object, additionalProperties: {type: string, maxLength: 1}}
+  one: {oneOf: [{required: [a]}, {required: [b]}], type: object, properties: {a: {type: string}, b: {type: string}}}
+"#,
+    ));
+    let check = |old: &str, new: &str, expected: &[&str]| {
+        let [old, new] = [old, new].map(crate::crd::testing::yaml);
+        assert_eq!(texts(&validate(&new, Some(&old), &schema)), expected, "{new:?}");
+    };
+    check("{text: abcd}", "{text: abcd}", &[]);
+    check("{text: abcd}", "{text: abcd, needed: x, count: 9}", &[]);
+    check(
+        "{text: abcd, needed: x}",
+        "{text: abcde, needed: x}",
+        &["text: Too long: may not be more than 3 bytes"],
+    );
+    check("{text: abcd}", "{text: abcd, count: 9}", &["needed: Required value"]);
+    check("{count: 1, choice: c}", "{count: 1, choice: c, needed: x}", &[]);
+    check(
+        "{needed: x, count: 1}",
+        "{needed: x, count: 2}",
+        &["count: Invalid value: 2: count in body should be greater than or equal to 5"],
+    );
+    check("{needed: x, nested: {w: 1}}", "{needed: z, nested: {w: 1}}", &[]);
+    check("{needed: x, nested: {w: 1}}", "{needed: x, nested: {w: 2}}", &["nested.x: Required value"]);
+    // Items of a list are known again by their keys alone.
+    check("{needed: x, atomic: [ab, cd]}", "{needed: z, atomic: [ab, cd]}", &[]);
+    check(
+        "{needed: x, atomic: [ab]}",
+        "{needed: x, atomic: [ab, c]}",
+        &[
+            "atomic[0]: Too long: may not be more than 1 byte",
+            "atomic: Too many: 2: must have at most 1 item",
+        ],
+    );
+    check(
+        "{needed: x, keyed: [{name: a, value: ab}, {name: b, value: c}]}",
+        "{needed: x, keyed: [{name: b, value: c}, {name: a, value: ab}]}",
+        &[],
+    );
+    check(
+        "{needed: x, keyed: [{name: a, value: ab}]}",
+        "{needed: x, keyed: [{name: a, value: abc}]}",
+        &["keyed[0].value: Too long: may not be more than 1 byte"],
+    );
+    check("{needed: x, map: {a: ab}}", "{needed: x, map: {a: ab, b: c}}", &[]);
+    check(
+        "{needed: x, map: {a: ab}}",
+        "{needed: x, map: {a: ab, b: cd}}",
+        &["map.b: Too long: may not be more than 1 byte"],
+    );
+    check("{needed: x, one: {}}", "{needed: z, one: {}}", &[]);
 }

@@ -60,9 +60,15 @@ PROGRAMS = {
     "etcdctl": ("go/etcd/etcdctl", "go.etcd.io/etcd/etcdctl/v3", "-s -w"),
     "etcdutl": ("go/etcd/etcdutl", "go.etcd.io/etcd/etcdutl/v3", "-s -w"),
     "kube-apiserver": ("go/kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", KUBERNETES_FLAGS),
+    "e2e.test": ("go/kubernetes", "k8s.io/kubernetes/test/e2e", KUBERNETES_FLAGS),
+    "ginkgo": ("go/kubernetes", "github.com/onsi/ginkgo/v2/ginkgo", "-s -w"),
 }
 # Only for benchmarks, for `cargo xtask generate` and for `cargo xtask conformance`: installed when named.
-BY_NAME = {"definitions", "etcdutl", "load", "schema", "codec", "rules", "etcd-3.4", "etcd-3.5", "etcd-3.6"}
+BY_NAME = {
+    *("definitions", "schema", "codec", "rules"),
+    *("etcdutl", "load", "e2e.test", "ginkgo"),
+    *("etcd-3.4", "etcd-3.5", "etcd-3.6"),
+}
 for folder in sorted((HERE / "go").iterdir()):
     if (folder / "main.go").exists():
         PROGRAMS[folder.name] = (f"go/{folder.name}", ".", "-s -w")
@@ -183,7 +189,9 @@ def build(go, name):
     environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-buildvcs=false"}
     # Beside the target first: a build that is stopped must not leave half a program behind.
     unfinished = BIN / f".{name}.new"
-    command = [go, "build", "-trimpath", "-ldflags", flags, "-o", str(unfinished), package]
+    # Vetting each dependency of a test takes many minutes.
+    verb = ["test", "-c", "-vet=off"] if name.endswith(".test") else ["build"]
+    command = [go, *verb, "-trimpath", "-ldflags", flags, "-o", str(unfinished), package]
     run(command, cwd=module, env=environment)
     unfinished.replace(output)
     stamp(name, key)

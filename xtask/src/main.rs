@@ -6,6 +6,7 @@ mod conformance;
 mod deny;
 mod fuzz;
 mod generate;
+mod kubernetes;
 mod peers;
 mod test;
 
@@ -27,6 +28,8 @@ cargo xtask TASK
   conformance linearizability [--minutes N]
                          concurrent clients on each engine under faults, for N minutes each (5)
   conformance etcd       the store's suites on etcd 3.4, 3.5, 3.6 and 3.7
+  conformance kubernetes [--json] [--focus EXPRESSION]
+                         Kubernetes' own conformance tests that need an API server only, in protobuf or JSON
   conformance fuzz [--minutes N]
                          fuzzes every decoder for N minutes each (60)
   bench trip             create, get, list, watch and memory beside kube-apiserver on the same etcd
@@ -62,6 +65,14 @@ fn main() -> ExitCode {
             number(minutes).and_then(conformance::linearizability)
         }
         ["conformance", "etcd"] => conformance::etcd(),
+        ["conformance", "kubernetes"] => kubernetes::conformance(kubernetes::PROTOBUF, None),
+        ["conformance", "kubernetes", "--json"] => kubernetes::conformance(kubernetes::JSON, None),
+        ["conformance", "kubernetes", "--focus", focus] => {
+            kubernetes::conformance(kubernetes::PROTOBUF, Some(focus))
+        }
+        ["conformance", "kubernetes", "--json", "--focus", focus] => {
+            kubernetes::conformance(kubernetes::JSON, Some(focus))
+        }
         ["conformance", "fuzz"] => conformance::fuzz(60),
         ["conformance", "fuzz", "--minutes", minutes] => number(minutes).and_then(conformance::fuzz),
         ["bench", "trip"] => bench::trip(),

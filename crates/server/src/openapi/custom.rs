@@ -5,6 +5,7 @@ use coffer_types::codec::json;
 use coffer_types::schema::{Shape, Type, lookup};
 use serde_json::{Map, Value, json};
 
+use super::descriptions::describe_own;
 use super::schemas::{self, Components, reference};
 use crate::crd::selectable::SelectableField;
 use crate::resources::info::ResourceInfo;
@@ -37,9 +38,9 @@ pub(super) fn add(
             "type": "object",
             "required": ["items"],
             "properties": {
-                "apiVersion": { "type": "string" },
-                "kind": { "type": "string" },
-                "metadata": list_meta,
+                "apiVersion": describe_own("apiVersion", json!({ "type": "string" })),
+                "kind": describe_own("kind", json!({ "type": "string" })),
+                "metadata": describe_own("metadata", list_meta),
                 "items": { "type": "array", "items": reference(&name) },
             },
             "x-kubernetes-group-version-kind": kind_of(&info.list_kind),
@@ -80,7 +81,7 @@ fn add_object_fields(schema: &mut Map<String, Value>, object_meta: &Value) {
             ("kind", json!({ "type": "string" })),
             ("metadata", object_meta.clone()),
         ] {
-            properties.insert(field.to_owned(), own);
+            properties.insert(field.to_owned(), describe_own(field, own));
         }
     }
 }

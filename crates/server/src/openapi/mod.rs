@@ -2,6 +2,7 @@
 //! and v2, where all of them are one document.
 
 mod custom;
+mod descriptions;
 mod paths;
 mod schemas;
 mod version_2;

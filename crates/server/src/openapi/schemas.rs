@@ -1,9 +1,11 @@
 //! The schemas of built-in kinds, made from the tables that the codecs use.
 //!
-//! Without descriptions: those are upstream's prose.
+//! Hardly described: descriptions are upstream's prose.
 
 use coffer_types::schema::{Field, Kind, ListType, Message, Shape, Type, Union, kinds};
 use serde_json::{Map, Value, json};
+
+use super::descriptions::describe;
 
 /// `components.schemas` of a document: only what its paths lead to.
 pub(super) type Components = Map<String, Value>;
@@ -86,11 +88,14 @@ fn properties_of(
     required: &mut Vec<Value>,
     components: &mut Components,
 ) {
+    let is_object = message.field("apiVersion").is_some() && message.field("metadata").is_some();
     for field in message.fields {
         match field.inlined() {
             Some(inner) => properties_of(inner, properties, required, components),
             None => {
-                properties.insert(field.json.to_owned(), property(message, field, components));
+                let schema = property(message, field, components);
+                let schema = describe(message.name, field.json, is_object, schema);
+                properties.insert(field.json.to_owned(), schema);
                 if field.required {
                     required.push(field.json.into());
                 }

@@ -65,7 +65,7 @@ PROGRAMS = {
 }
 # Only for benchmarks, for `cargo xtask generate` and for `cargo xtask conformance`: installed when named.
 BY_NAME = {
-    *("definitions", "schema", "codec", "rules"),
+    *("definitions", "schema", "codec", "rules", "kinds"),
     *("etcdutl", "load", "e2e.test", "ginkgo"),
     *("etcd-3.4", "etcd-3.5", "etcd-3.6"),
 }

@@ -12,6 +12,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("peers/go/schema", "crates/types/src/schema/generated"),
     ("peers/go/codec", "crates/types/tests/golden"),
     ("peers/go/rules", "crates/types/tests/golden/rules"),
+    ("peers/go/kinds", "crates/types/tests/golden/kinds"),
     ("peers/go/definitions", "crates/operator/tests/golden"),
 ];
 

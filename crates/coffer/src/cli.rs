@@ -238,6 +238,10 @@ pub(crate) struct Apiserver {
     #[arg(long, value_name = "URL", required = true)]
     pub(crate) service_account_issuer: Vec<String>,
 
+    /// Addresses of Services
+    #[arg(long, value_name = "CIDR", default_value = "10.0.0.0/24")]
+    pub(crate) service_cluster_ip_range: coffer_server::service_addresses::Range,
+
     /// Key that signs service account tokens
     #[arg(long, value_name = "FILE")]
     pub(crate) service_account_signing_key_file: PathBuf,

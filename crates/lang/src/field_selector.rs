@@ -140,6 +140,13 @@ fn fields_of(group: &str, kind: &str) -> Option<&'static [&'static str]> {
             "metadata.namespace",
             "metadata.name",
         ],
+        ("", "Service") => &["metadata.namespace", "metadata.name", "spec.clusterIP", "spec.type"],
+        ("", "ReplicationController") => &["metadata.name", "metadata.namespace", "status.replicas"],
+        ("batch", "Job") => &["metadata.name", "metadata.namespace", "status.successful"],
+        ("certificates.k8s.io", "CertificateSigningRequest") => &["metadata.name", "spec.signerName"],
+        ("resource.k8s.io", "ResourceSlice") => {
+            &["metadata.name", "spec.nodeName", "spec.driver", "spec.pool.name"]
+        }
         _ => return None,
     })
 }

@@ -15,15 +15,16 @@ use tokio_util::sync::CancellationToken;
 use crate::health::HealthCheck;
 use crate::metrics::Metrics;
 use crate::ports::{AdmissionChain, Authenticator, Authorizer, CreateOnly, Objects, UserInfo};
-use crate::resources::builtin::{BUILT_IN, Built};
+use crate::resources::builtin::{self, Built};
 use crate::resources::custom::CustomResources;
 use crate::resources::objects::StoredObjects;
 use crate::resources::printer::Printer;
-use crate::resources::strategy::{BuiltIn, Strategy};
+use crate::resources::strategy::{self, Strategy};
 use crate::resources::{Resource, Resources};
 use crate::serve::pipeline::Pipeline;
 use crate::serve::tls::{ServerCertificate, server_config};
 use crate::serve::{InProcess, listener};
+use crate::service_addresses::Range;
 use crate::standard_checks;
 use crate::state::Server;
 pub use crate::state::{Answer, Make, Route};
@@ -39,6 +40,8 @@ pub struct ApiServerConfig {
     pub random: Arc<dyn Random>,
     /// Metrics of the process.
     pub metrics: Arc<MetricsRegistry>,
+    /// Addresses of Services.
+    pub service_range: Range,
 }
 
 /// The stored resources, before there is anybody to ask whether a request may reach them.
@@ -83,7 +86,7 @@ impl Foundation {
     /// When the store's prefix is no possible key.
     pub fn open(config: ApiServerConfig) -> Result<Self, KeyError> {
         let mut registries: BTreeMap<(String, String), Arc<dyn Registry>> = BTreeMap::new();
-        for built in BUILT_IN.iter().filter(|built| built.stored.is_some()) {
+        for built in builtin::all().filter(|built| built.stored.is_some()) {
             let Some(codec) = StorageCodec::built_in(built.group, built.version, built.kind) else {
                 continue;
             };
@@ -112,8 +115,7 @@ impl Foundation {
     /// Builds the server and starts to serve custom resources as their definitions come and go.
     pub fn build(self, policy: Policy) -> ApiServer {
         let Self { config, registries, objects, stop } = self;
-        let resources: Vec<Arc<Resource>> = BUILT_IN
-            .iter()
+        let resources: Vec<Arc<Resource>> = builtin::all()
             .filter_map(|built| built_in(built, &registries, &policy.create_only))
             .map(Arc::new)
             .collect();
@@ -131,6 +133,7 @@ impl Foundation {
             metrics: Metrics::new(config.metrics, Arc::clone(&storage), Arc::clone(&config.clock)),
             clock: config.clock,
             random: config.random,
+            service_range: config.service_range,
             stop: stop.clone(),
         });
         objects.connect(Arc::clone(&server));
@@ -149,7 +152,7 @@ fn built_in(
     let strategy: Arc<dyn Strategy> = if built.group == "apiextensions.k8s.io" {
         Arc::new(crate::resources::custom::DefinitionStrategy)
     } else {
-        Arc::new(BuiltIn::of(built.kind))
+        strategy::of(built.group, built.kind)
     };
     let wire = Wire::built_in(built.group, built.version, built.kind, Some(Arc::clone(&strategy)))?;
     let mut info = built.info();
@@ -160,7 +163,7 @@ fn built_in(
     }
     let mut create_only_subresources = BTreeMap::new();
     info.subresources.retain(|subresource| {
-        if matches!(subresource.name.as_str(), "status" | "finalize" | "binding") {
+        if matches!(subresource.name.as_str(), "status" | "finalize" | "binding" | "approval") {
             return true;
         }
         // What nobody answers is not listed.

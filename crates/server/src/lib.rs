@@ -28,6 +28,7 @@ mod respond;
 mod route;
 pub mod security;
 pub mod serve;
+pub mod service_addresses;
 mod standard_checks;
 mod state;
 pub mod tokens;

@@ -17,6 +17,7 @@ use crate::authn::{
 use crate::authz::{Chain, Mode, NodeAuthorizer, Rbac};
 use crate::controllers::{self, Controller};
 use crate::ports::{AdmissionChain, CreateOnly, Objects};
+use crate::service_addresses::Range;
 use crate::tokens::discovery::{self, Documents};
 use crate::tokens::jws::{KeyError, PublicKey, SigningKey};
 use crate::tokens::request::TokenRequests;
@@ -54,6 +55,8 @@ pub struct SecurityConfig {
     pub root_ca: String,
     /// Whether pods without a node are bound to the only one.
     pub bind_pods: bool,
+    /// Addresses of Services (`--service-cluster-ip-range`).
+    pub service_range: Range,
 }
 
 impl SecurityConfig {
@@ -73,6 +76,7 @@ impl SecurityConfig {
             external_address: external_address.to_owned(),
             root_ca: String::from_utf8_lossy(ca).into_owned(),
             bind_pods: true,
+            service_range: Range::default(),
         }
     }
 }
@@ -179,6 +183,7 @@ impl Security {
             policy_ready: policy_ready.clone(),
             signing_key: Some(signing_key),
             bind_pods: config.bind_pods,
+            service_range: config.service_range,
         })
         .map_err(SecurityError::BootstrapPolicy)?;
         let create_only = create_only(&authn, &authorizer, token_requests, clock);
@@ -384,9 +389,9 @@ mod tests {
             let (decision, _) = block_on(security.authorizer.authorize(&attributes));
             assert_eq!(matches!(decision, Decision::Allow(_)), expected, "{} {verb} {resource}", user.name);
         }
-        assert_eq!(security.admission.len(), 4);
+        assert_eq!(security.admission.len(), 7);
         assert_eq!(security.create_only.len(), 7);
-        assert_eq!(security.controllers.len(), 11);
+        assert_eq!(security.controllers.len(), 12);
     }
 
     #[test]

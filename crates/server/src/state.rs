@@ -14,6 +14,7 @@ use crate::health::HealthCheck;
 use crate::metrics::Metrics;
 use crate::ports::{AdmissionChain, Authenticator, Authorizer};
 use crate::resources::Resources;
+use crate::service_addresses::Range;
 
 /// Everything that handlers share.
 pub(crate) struct Server {
@@ -26,6 +27,8 @@ pub(crate) struct Server {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) metrics: Metrics,
+    /// Addresses of Services.
+    pub(crate) service_range: Range,
     /// Ends watches.
     pub(crate) stop: CancellationToken,
 }

@@ -5,6 +5,7 @@
 //! built-in kinds; there is no struct and no code per kind for encoding.
 
 pub mod codec;
+pub mod defaults;
 pub mod fields;
 pub mod meta;
 pub mod names;

@@ -10,14 +10,23 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
@@ -28,6 +37,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
 var scheme = newScheme()
@@ -38,6 +48,9 @@ func newScheme() *runtime.Scheme {
 		corev1.AddToScheme, coordinationv1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme,
 		authenticationv1.AddToScheme, authorizationv1.AddToScheme, policyv1.AddToScheme,
 		admissionregistrationv1.AddToScheme, storagev1.AddToScheme, nodev1.AddToScheme,
+		appsv1.AddToScheme, autoscalingv1.AddToScheme, autoscalingv2.AddToScheme, batchv1.AddToScheme,
+		certificatesv1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme,
+		resourcev1.AddToScheme, schedulingv1.AddToScheme, apiregistrationv1.AddToScheme,
 		apiextensionsv1.AddToScheme, apiextensionsv1beta1.AddToScheme, metav1.AddMetaToScheme,
 	} {
 		if err := install(scheme); err != nil {
@@ -90,6 +103,44 @@ var filled = []struct {
 	{admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"), 2},
 	{apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), 4},
 	{apiextensionsv1beta1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), 2},
+	{corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), 2},
+	{corev1.SchemeGroupVersion.WithKind("LimitRange"), 1},
+	{corev1.SchemeGroupVersion.WithKind("PodTemplate"), 1},
+	{corev1.SchemeGroupVersion.WithKind("ReplicationController"), 1},
+	{appsv1.SchemeGroupVersion.WithKind("Deployment"), 1},
+	{appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), 1},
+	{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), 1},
+	{appsv1.SchemeGroupVersion.WithKind("DaemonSet"), 1},
+	{appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), 1},
+	{autoscalingv1.SchemeGroupVersion.WithKind("Scale"), 1},
+	{autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"), 1},
+	{batchv1.SchemeGroupVersion.WithKind("Job"), 1},
+	{batchv1.SchemeGroupVersion.WithKind("CronJob"), 1},
+	{certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"), 1},
+	{discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), 1},
+	{networkingv1.SchemeGroupVersion.WithKind("Ingress"), 1},
+	{networkingv1.SchemeGroupVersion.WithKind("IngressClass"), 1},
+	{networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), 1},
+	{networkingv1.SchemeGroupVersion.WithKind("IPAddress"), 1},
+	{networkingv1.SchemeGroupVersion.WithKind("ServiceCIDR"), 1},
+	{nodev1.SchemeGroupVersion.WithKind("RuntimeClass"), 1},
+	{resourcev1.SchemeGroupVersion.WithKind("DeviceClass"), 1},
+	{resourcev1.SchemeGroupVersion.WithKind("ResourceClaim"), 1},
+	{resourcev1.SchemeGroupVersion.WithKind("ResourceClaimTemplate"), 1},
+	{resourcev1.SchemeGroupVersion.WithKind("ResourceSlice"), 1},
+	{schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"), 1},
+	{storagev1.SchemeGroupVersion.WithKind("StorageClass"), 1},
+	{storagev1.SchemeGroupVersion.WithKind("CSIDriver"), 1},
+	{storagev1.SchemeGroupVersion.WithKind("CSINode"), 1},
+	{storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), 1},
+	{storagev1.SchemeGroupVersion.WithKind("CSIStorageCapacity"), 1},
+	{storagev1.SchemeGroupVersion.WithKind("VolumeAttributesClass"), 1},
+	{admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"), 1},
+	{admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"), 1},
+	{admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"), 1},
+	{admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy"), 1},
+	{admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicyBinding"), 1},
+	{apiregistrationv1.SchemeGroupVersion.WithKind("APIService"), 1},
 	{schema.GroupVersionKind{Group: "meta.k8s.io", Version: "v1", Kind: "PartialObjectMetadata"}, 2},
 	{schema.GroupVersionKind{Group: "meta.k8s.io", Version: "v1", Kind: "PartialObjectMetadataList"}, 1},
 }
@@ -274,6 +325,11 @@ func (f *filler) fillKind(v reflect.Value, depth int) {
 				continue
 			}
 			f.fill(v.Field(i), depth+1)
+			tag := v.Type().Field(i).Tag.Get("json")
+			if v.Field(i).Kind() == reflect.Slice && v.Field(i).Len() == 0 && strings.Contains(tag, "omitempty") {
+				// Empty bytes that JSON leaves out would not come back.
+				v.Field(i).SetZero()
+			}
 		}
 	}
 }

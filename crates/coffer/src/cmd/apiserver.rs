@@ -169,5 +169,6 @@ fn security(flags: &Apiserver) -> Result<SecurityConfig, Failure> {
         external_address: format!("{}:{}", flags.bind_address, flags.secure_port),
         root_ca: String::from_utf8_lossy(&root_ca).into_owned(),
         bind_pods: false,
+        service_range: flags.service_cluster_ip_range,
     })
 }

@@ -79,6 +79,7 @@ impl ControlPlane {
             clock: clock.clone(),
             random: random.clone(),
             metrics: metrics.clone(),
+            service_range: security.service_range,
         })
         .map_err(|error| StartError::Prefix(error.to_string()))?;
         let objects = foundation.objects();

@@ -2,8 +2,11 @@
 //!
 //! Absent on purpose: webhooks and policies, which stand at the end of the chain in a room of their own.
 
+pub mod certificate_signers;
 pub mod namespace_lifecycle;
 pub mod node_restriction;
+pub mod pod_priority;
+pub mod pod_tolerations;
 pub mod rbac_escalation;
 pub mod service_account;
 
@@ -17,8 +20,11 @@ use coffer_types::random::Random;
 use coffer_types::time::Clock;
 use coffer_types::{Status, Value};
 
+pub use self::certificate_signers::CertificateSigners;
 pub use self::namespace_lifecycle::NamespaceLifecycle;
 pub use self::node_restriction::NodeRestriction;
+pub use self::pod_priority::PodPriority;
+pub use self::pod_tolerations::PodTolerations;
 pub use self::rbac_escalation::RbacEscalation;
 pub use self::service_account::ServiceAccounts;
 use crate::authz::Rbac;
@@ -45,7 +51,10 @@ pub fn chain(dependencies: Dependencies) -> AdmissionChain {
     vec![
         Arc::new(NamespaceLifecycle::new(objects.clone(), clock.clone())),
         Arc::new(ServiceAccounts::new(objects.clone(), clock, random)),
-        Arc::new(NodeRestriction::new(objects)),
+        Arc::new(NodeRestriction::new(objects.clone())),
+        Arc::new(PodPriority::new(objects)),
+        Arc::new(PodTolerations),
+        Arc::new(CertificateSigners::new(authorizer.clone())),
         Arc::new(RbacEscalation::new(rbac, authorizer)),
     ]
 }

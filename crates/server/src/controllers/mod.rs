@@ -7,6 +7,7 @@
 //! Absent on purpose: leader election; these controllers run beside the store of one server.
 
 pub mod bootstrap_policy;
+mod cluster_defaults;
 pub mod custom_resources;
 mod garbage;
 mod namespace_deletion;
@@ -33,6 +34,7 @@ use coffer_types::time::Timestamp;
 pub use self::shell::{feed_node_graph, feed_policy, run};
 pub use self::token_secrets::Filling;
 use crate::ports::{Change, Deletion, GroupResource, Propagation, ServedResource};
+use crate::service_addresses::Range;
 use crate::tokens::jws::SigningKey;
 
 /// What a controller is told.
@@ -302,6 +304,8 @@ pub struct Settings {
     pub signing_key: Option<SigningKey>,
     /// Whether pods without a node are bound to the only one.
     pub bind_pods: bool,
+    /// Addresses of Services.
+    pub service_range: Range,
 }
 
 /// Every controller of the server. Each is run by [`run`] in a task of its own.
@@ -311,6 +315,7 @@ pub struct Settings {
 pub fn all(settings: &Settings) -> Result<Vec<Box<dyn Controller>>, String> {
     let mut all: Vec<Box<dyn Controller>> = vec![
         Box::new(namespaces::SystemNamespaces::default()),
+        Box::new(cluster_defaults::ClusterDefaults::new(settings.service_range)),
         Box::new(bootstrap_policy::BootstrapPolicy::new(settings.policy_ready.clone())?),
         Box::new(role_aggregation::RoleAggregation::default()),
         Box::new(service_accounts::DefaultServiceAccounts::default()),

@@ -863,10 +863,11 @@ fn every_controller_is_started() {
         policy_ready: Arc::default(),
         signing_key: Some(signing_key()),
         bind_pods: true,
+        service_range: crate::service_addresses::Range::default(),
     };
     let names: Vec<&str> =
         all(&settings).expect("controllers").iter().map(|controller| controller.name()).collect();
-    assert_eq!(names.len(), 11);
+    assert_eq!(names.len(), 12);
     let distinct: std::collections::BTreeSet<&&str> = names.iter().collect();
     assert_eq!(distinct.len(), names.len());
     assert_eq!(Propagation::default(), Propagation::Background);

@@ -14,6 +14,8 @@ use crate::body::Body;
 use crate::negotiate;
 use crate::ports::Operation;
 use crate::resources::Resource;
+use crate::resources::strategy::Stamp;
+use crate::service_addresses;
 
 /// How often a generated name is tried before giving up.
 const GENERATE_ATTEMPTS: usize = 8;
@@ -72,6 +74,15 @@ async fn once(scope: &mut Scope<'_>, mut object: Value, generate: bool) -> Resul
         let name = scope.generate_name(object.meta_str("generateName"))?;
         object.set_meta_str("name", &name);
     }
+    let claims = service_addresses::settle(scope, &mut object, None).await?;
+    let outcome = store(scope, object).await;
+    if outcome.is_err() {
+        claims.release(scope.server).await;
+    }
+    outcome
+}
+
+async fn store(scope: &mut Scope<'_>, mut object: Value) -> Result<Output, Status> {
     prepare(scope, &mut object).await?;
     let info = &scope.resource.info;
     let name = object.name().to_owned();
@@ -91,6 +102,8 @@ async fn once(scope: &mut Scope<'_>, mut object: Value, generate: bool) -> Resul
 pub(super) async fn prepare(scope: &mut Scope<'_>, object: &mut Value) -> Result<(), Status> {
     let strategy = &*scope.resource.strategy;
     strategy.prepare_create(object);
+    let now = coffer_types::time::rfc3339(scope.server.clock.now());
+    strategy.stamp("", object, None, &Stamp { user: &scope.attributes.user, now: &now });
     let name = object.name().to_owned();
     scope.refuse_invalid(&name, &strategy.validate_create(object))?;
     let warnings = strategy.warnings(object, None);

@@ -19,6 +19,7 @@ use crate::negotiate::{self, Accepted, Offers, Shape};
 use crate::ports::{Decision, Operation};
 use crate::resources::Resource;
 use crate::respond;
+use crate::service_addresses;
 use crate::wire;
 
 pub(super) async fn handle(call: &mut Call, resource: &Resource) -> Result<Response<Body>, Status> {
@@ -178,6 +179,9 @@ pub(crate) async fn run(scope: &mut Scope<'_>, options: &DeleteOptions) -> Resul
     let (namespace, key) = (scope.namespace.clone(), scope.name.clone());
     let mut check = Check { scope, options, uid: uid.clone() };
     let stored = registry.delete(&namespace, &key, &preconditions(options), &mut check).await?;
+    if service_addresses::is_service(scope) {
+        service_addresses::release(scope.server, &object, None).await;
+    }
     Ok(Deleted { output: Output::Stored(stored), gone: true, name, uid })
 }
 

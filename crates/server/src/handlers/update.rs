@@ -19,6 +19,8 @@ use crate::body::Body;
 use crate::negotiate;
 use crate::ports::{Decision, Operation};
 use crate::resources::Resource;
+use crate::resources::strategy::Stamp;
+use crate::service_addresses::{self, Claims};
 
 /// Upstream's words for a lost race.
 pub(super) const MODIFIED: &str =
@@ -104,13 +106,22 @@ async fn attempt(scope: &mut Scope<'_>, change: &Change, create: bool) -> Result
     let resource = scope.resource;
     let registry = resource.registry()?;
     let (namespace, name, dry_run) = (scope.namespace.clone(), scope.name.clone(), scope.options.dry_run);
-    let mut step = Step { scope, change, created: false, emptied: None };
+    let mut step =
+        Step { scope, change, created: false, emptied: None, claims: Claims::default(), replaced: None };
     let result = if dry_run {
         step.rehearse(&namespace, &name, create).await
     } else {
         registry.update(&namespace, &name, &preconditions, create, &mut step).await.map(Output::Stored)
     };
     let (created, emptied) = (step.created, step.emptied.take());
+    let (claims, replaced) = (std::mem::take(&mut step.claims), step.replaced.take());
+    match (&result, replaced) {
+        (Err(_), _) => claims.release(scope.server).await,
+        (Ok(_), Some(replaced)) if !dry_run => {
+            service_addresses::release(scope.server, &replaced.0, Some(&replaced.1)).await;
+        }
+        _ => {}
+    }
     match (result, emptied) {
         (Ok(output), _) => Ok(Done { output, created }),
         (Err(status), Some(object)) if status.code == EMPTIED => {
@@ -130,7 +141,12 @@ async fn remove_emptied(scope: &Scope<'_>, object: Value) -> Result<Output, Stat
     let registry = scope.resource.registry()?;
     let mut check = StillEmpty(scope.resource, object.resource_version().to_owned());
     match registry.delete(&scope.namespace, &scope.name, &preconditions, &mut check).await {
-        Ok(_) => Ok(Output::Value(object)),
+        Ok(_) => {
+            if service_addresses::is_service(scope) {
+                service_addresses::release(scope.server, &object, None).await;
+            }
+            Ok(Output::Value(object))
+        }
         // Somebody else was as quick; the outcome is the same.
         Err(status) if status.code == 404 => Ok(Output::Value(object)),
         Err(status) => Err(status),
@@ -161,6 +177,10 @@ struct Step<'s, 'a> {
     created: bool,
     /// The object, once the update has turned into its deletion.
     emptied: Option<Value>,
+    /// Addresses that the last attempt claimed.
+    claims: Claims,
+    /// A Service that lets go of addresses, before and after.
+    replaced: Option<Box<(Value, Value)>>,
 }
 
 #[async_trait]
@@ -215,6 +235,8 @@ impl Step<'_, '_> {
             scope.record_manager(None, &mut object).await;
         }
         scope.mutate(Operation::Create, None, Some(&mut object)).await?;
+        std::mem::take(&mut self.claims).release(scope.server).await;
+        self.claims = service_addresses::settle(scope, &mut object, None).await?;
         create::prepare(scope, &mut object).await?;
         self.created = true;
         Ok(object)
@@ -236,9 +258,14 @@ impl Step<'_, '_> {
         scope.mutate(Operation::Update, Some(&old), Some(&mut new)).await?;
         meta::take_over(&mut new, &old);
         scope.merge_owners(&mut new, true);
+        std::mem::take(&mut self.claims).release(scope.server).await;
+        self.claims = service_addresses::settle(scope, &mut new, Some(&old)).await?;
         let strategy = &*scope.resource.strategy;
         let subresource = scope.subresource.clone();
         strategy.prepare_update(&subresource, &mut new, &old);
+        let now = coffer_types::time::rfc3339(scope.server.clock.now());
+        let stamp = Stamp { user: &scope.attributes.user, now: &now };
+        strategy.stamp(&subresource, &mut new, Some(&old), &stamp);
         // A write that changes nothing but times is none.
         ignore_timestamps(&mut new, &old);
         scope.refuse_invalid(&scope.name, &strategy.validate_update(&subresource, &new, &old))?;
@@ -247,6 +274,9 @@ impl Step<'_, '_> {
         if old.deletion_timestamp().is_some() && strategy.is_released(&new) {
             self.emptied = Some(new);
             return Err(Status::new(EMPTIED, "", ""));
+        }
+        if service_addresses::lets_go(scope, &old, &new) {
+            self.replaced = Some(Box::new((old, new.clone())));
         }
         Ok(new)
     }

@@ -34,12 +34,12 @@ pub(crate) struct Sub {
     pub(crate) verbs: &'static [&'static str],
 }
 
-const STATUS_VERBS: &[&str] = &["get", "patch", "update"];
+pub(super) const STATUS_VERBS: &[&str] = &["get", "patch", "update"];
 
 /// An hour, upstream's default for events.
 const EVENT_TTL_SECONDS: u64 = 3600;
 
-const PLAIN: Behaviour = Behaviour {
+pub(super) const PLAIN: Behaviour = Behaviour {
     create_on_update: false,
     unconditional_update: true,
     returns_deleted: false,
@@ -50,11 +50,11 @@ const PLAIN: Behaviour = Behaviour {
 
 const REVIEW: &[&str] = &["create"];
 
-const fn status(kind: &'static str) -> Sub {
+pub(super) const fn status(kind: &'static str) -> Sub {
     Sub { name: "status", body: None, kind, verbs: STATUS_VERBS }
 }
 
-const fn core(
+pub(super) const fn core(
     kind: &'static str,
     plural: &'static str,
     singular: &'static str,
@@ -104,9 +104,16 @@ const fn review(
 }
 
 /// Every built-in resource.
-pub(crate) const BUILT_IN: &[Built] = &[
+pub(crate) fn all() -> impl Iterator<Item = &'static Built> {
+    BUILT_IN.iter().chain(super::stored::STORED)
+}
+
+const BUILT_IN: &[Built] = &[
     core("ConfigMap", "configmaps", "configmap", &["cm"], "core.ConfigMap"),
-    Built { ..core("Endpoints", "endpoints", "endpoints", &["ep"], "core.Endpoints") },
+    Built {
+        behaviour: Behaviour { create_on_update: true, go_type: "core.Endpoints", ..PLAIN },
+        ..core("Endpoints", "endpoints", "endpoints", &["ep"], "core.Endpoints")
+    },
     Built {
         behaviour: Behaviour {
             create_on_update: true,
@@ -151,7 +158,12 @@ pub(crate) const BUILT_IN: &[Built] = &[
     Built {
         categories: &["all"],
         subresources: &[status("Service")],
-        behaviour: Behaviour { returns_deleted: true, go_type: "core.Service", ..PLAIN },
+        behaviour: Behaviour {
+            create_on_update: true,
+            returns_deleted: true,
+            go_type: "core.Service",
+            ..PLAIN
+        },
         ..core("Service", "services", "service", &["svc"], "core.Service")
     },
     Built {
@@ -235,12 +247,24 @@ pub(crate) const BUILT_IN: &[Built] = &[
 pub(crate) fn groups_in_order() -> &'static [(&'static str, &'static [&'static str])] {
     &[
         ("", &["v1"]),
+        ("apps", &["v1"]),
         ("events.k8s.io", &["v1"]),
         ("authentication.k8s.io", &["v1"]),
         ("authorization.k8s.io", &["v1"]),
+        ("autoscaling", &["v2"]),
+        ("batch", &["v1"]),
+        ("certificates.k8s.io", &["v1"]),
+        ("networking.k8s.io", &["v1"]),
+        ("policy", &["v1"]),
         ("rbac.authorization.k8s.io", &["v1"]),
+        ("storage.k8s.io", &["v1"]),
+        ("admissionregistration.k8s.io", &["v1"]),
         ("apiextensions.k8s.io", &["v1"]),
+        ("scheduling.k8s.io", &["v1"]),
         ("coordination.k8s.io", &["v1"]),
+        ("node.k8s.io", &["v1"]),
+        ("discovery.k8s.io", &["v1"]),
+        ("resource.k8s.io", &["v1"]),
     ]
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod info;
 pub(crate) mod objects;
 pub(crate) mod printer;
 pub(crate) mod scale;
+mod stored;
 pub(crate) mod strategy;
 
 use std::collections::BTreeMap;

@@ -34,7 +34,7 @@ const RESTART_PAUSE: Duration = Duration::from_millis(200);
 pub(crate) struct StoredObjects(Arc<SetOnce<Arc<Server>>>);
 
 /// Everything.
-struct All;
+pub(crate) struct All;
 
 impl Predicate for All {
     fn is_everything(&self) -> bool {

@@ -1,11 +1,16 @@
 //! The rules of each kind, behind one trait. The rules themselves are pure and live in `coffer_types::validation`.
 
+use std::sync::Arc;
+
 use coffer_types::meta::Meta as _;
 use coffer_types::names;
 use coffer_types::validation::field::FieldErrors;
+use coffer_types::validation::kinds::{self, KindRules};
 use coffer_types::validation::meta::{self, MetaRules};
 use coffer_types::validation::{node, plain, pod, rbac, secret};
 use coffer_types::{SecretBytes, Value};
+
+use crate::ports::UserInfo;
 
 /// What is special about the objects of one resource.
 pub(crate) trait Strategy: Send + Sync + 'static {
@@ -23,6 +28,9 @@ pub(crate) trait Strategy: Send + Sync + 'static {
 
     /// What is wrong with a changed object.
     fn validate_update(&self, subresource: &str, new: &Value, old: &Value) -> FieldErrors;
+
+    /// Sets who wrote the object and when, where a kind says so: after it was prepared.
+    fn stamp(&self, _subresource: &str, _new: &mut Value, _old: Option<&Value>, _stamp: &Stamp<'_>) {}
 
     /// What the client is told about an object that is accepted.
     fn warnings(&self, _new: &Value, _old: Option<&Value>) -> Vec<String> {
@@ -54,6 +62,14 @@ pub(crate) trait Strategy: Send + Sync + 'static {
     }
 }
 
+/// Who writes, and when.
+pub(crate) struct Stamp<'a> {
+    /// The user.
+    pub(crate) user: &'a UserInfo,
+    /// The time, as it is stored.
+    pub(crate) now: &'a str,
+}
+
 /// A built-in kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BuiltIn {
@@ -64,8 +80,6 @@ pub(crate) enum BuiltIn {
     Pod,
     Node,
     Event,
-    Service,
-    Endpoints,
     Lease,
     Role,
     ClusterRole,
@@ -86,8 +100,6 @@ impl BuiltIn {
             "Pod" => Self::Pod,
             "Node" => Self::Node,
             "Event" => Self::Event,
-            "Service" => Self::Service,
-            "Endpoints" => Self::Endpoints,
             "Lease" => Self::Lease,
             "Role" => Self::Role,
             "ClusterRole" => Self::ClusterRole,
@@ -154,7 +166,7 @@ impl Strategy for BuiltIn {
             Self::Lease => plain::validate_lease(object, rules),
             Self::Role | Self::ClusterRole => rbac::validate_role(object, rules),
             Self::RoleBinding | Self::ClusterRoleBinding => rbac::validate_binding(object, rules),
-            Self::ServiceAccount | Self::Service | Self::Endpoints => meta::validate(object, rules),
+            Self::ServiceAccount => meta::validate(object, rules),
             Self::Review => FieldErrors::new(),
         }
     }
@@ -169,8 +181,6 @@ impl Strategy for BuiltIn {
             (Self::Pod, _) => pod::prepare_status_update(new, old),
             (Self::Node, "") => node::prepare_update(new, old),
             (Self::Node, _) => node::prepare_status_update(new, old),
-            (Self::Service, "") => keep(new, old, &["status"]),
-            (Self::Service, _) => keep(new, old, &["spec"]),
             _ => {}
         }
     }
@@ -196,7 +206,7 @@ impl Strategy for BuiltIn {
             (Self::RoleBinding | Self::ClusterRoleBinding, _) => {
                 rbac::validate_binding_update(new, old, rules)
             }
-            (Self::ServiceAccount | Self::Service | Self::Endpoints, _) => {
+            (Self::ServiceAccount, _) => {
                 let mut errors = meta::validate(new, rules);
                 errors.extend(meta::validate_update(new, old, rules));
                 errors
@@ -218,10 +228,10 @@ impl Strategy for BuiltIn {
         const POD: &[&[&str]] =
             &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]];
         match (self, subresource) {
-            (Self::Namespace | Self::Pod | Self::Node | Self::Service, "") => STATUS,
+            (Self::Namespace | Self::Pod | Self::Node, "") => STATUS,
             (Self::Namespace, "finalize") => STATUS,
             (Self::Pod, _) => POD,
-            (Self::Namespace | Self::Node | Self::Service, _) => SPEC,
+            (Self::Namespace | Self::Node, _) => SPEC,
             _ => &[],
         }
     }
@@ -258,6 +268,105 @@ impl Strategy for BuiltIn {
         }
         let grace = object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64);
         object.finalizers().is_empty() && grace.unwrap_or(0) == 0
+    }
+}
+
+/// The rules of a built-in kind.
+pub(crate) fn of(group: &str, kind: &str) -> Arc<dyn Strategy> {
+    match kinds::of(group, kind) {
+        Some(rules) => Arc::new(Stored(rules)),
+        None => Arc::new(BuiltIn::of(kind)),
+    }
+}
+
+/// A kind that is stored for others.
+struct Stored(&'static KindRules);
+
+impl Strategy for Stored {
+    fn default(&self, object: &mut Value) {
+        self.0.default(object);
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        self.0.prepare_create(object);
+    }
+
+    fn validate_create(&self, object: &Value) -> FieldErrors {
+        self.0.validate(object)
+    }
+
+    fn prepare_update(&self, subresource: &str, new: &mut Value, old: &Value) {
+        self.0.prepare_update(subresource, new, old);
+    }
+
+    fn validate_update(&self, subresource: &str, new: &Value, old: &Value) -> FieldErrors {
+        self.0.validate_update(subresource, new, old)
+    }
+
+    fn reset_fields(&self, subresource: &str) -> &'static [&'static [&'static str]] {
+        self.0.reset_fields(subresource)
+    }
+
+    fn stamp(&self, subresource: &str, new: &mut Value, old: Option<&Value>, stamp: &Stamp<'_>) {
+        match (self.0.kind, old) {
+            ("PersistentVolume", old) => stamp_phase(subresource, new, old, stamp.now),
+            ("CertificateSigningRequest", None) => stamp_requester(new, stamp.user),
+            ("CertificateSigningRequest", Some(old)) if !subresource.is_empty() => {
+                stamp_conditions(new, old, stamp.now);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// When a volume came into its phase.
+fn stamp_phase(subresource: &str, new: &mut Value, old: Option<&Value>, now: &str) {
+    const TIME: [&str; 2] = ["status", "lastPhaseTransitionTime"];
+    let Some(old) = old else { return new.set(&TIME, now) };
+    if subresource != "status" {
+        return;
+    }
+    let same = new.str_at(&["status", "phase"]) == old.str_at(&["status", "phase"]);
+    match (same, new.at(&TIME).cloned()) {
+        (true, None) => keep(new, old, &TIME),
+        (false, own) if own.is_none() || own.as_ref() == old.at(&TIME) => new.set(&TIME, now),
+        _ => {}
+    }
+}
+
+/// Who asks for a certificate is for the server to say.
+fn stamp_requester(request: &mut Value, user: &UserInfo) {
+    for field in ["username", "uid", "groups", "extra"] {
+        request.remove(&["spec", field]);
+    }
+    request.set_str(&["spec", "username"], &user.name);
+    request.set_str(&["spec", "uid"], &user.uid);
+    if !user.groups.is_empty() {
+        let groups: Vec<Value> = user.groups.iter().map(|group| group.as_str().into()).collect();
+        request.set(&["spec", "groups"], groups);
+    }
+    for (key, values) in &user.extra {
+        let values: Vec<Value> = values.iter().map(|value| value.as_str().into()).collect();
+        request.set(&["spec", "extra", key], values);
+    }
+}
+
+/// When each condition was written, and when it came to be what it is.
+fn stamp_conditions(new: &mut Value, old: &Value, now: &str) {
+    let before = old.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    let conditions = new.get_mut("status").and_then(|status| status.get_mut("conditions"));
+    for condition in conditions.and_then(Value::as_array_mut).into_iter().flatten() {
+        if condition.str_at(&["lastUpdateTime"]).is_empty() {
+            condition.set(&["lastUpdateTime"], now);
+        }
+        if condition.str_at(&["lastTransitionTime"]).is_empty() {
+            let same = |one: &&Value| {
+                one.get("type") == condition.get("type") && one.get("status") == condition.get("status")
+            };
+            let time = before.iter().find(same).map(|one| one.str_at(&["lastTransitionTime"]).to_owned());
+            let time = time.filter(|time| !time.is_empty()).unwrap_or_else(|| now.to_owned());
+            condition.set(&["lastTransitionTime"], time);
+        }
     }
 }
 

@@ -138,6 +138,14 @@ fn selectable(kind: &str) -> Selectable {
             ("source", &["source", "component"]),
             ("type", &["type"]),
         ],
+        "ReplicationController" => &[("status.replicas", &["status", "replicas"])],
+        "Job" => &[("status.successful", &["status", "succeeded"])],
+        "CertificateSigningRequest" => &[("spec.signerName", &["spec", "signerName"])],
+        "ResourceSlice" => &[
+            ("spec.nodeName", &["spec", "nodeName"]),
+            ("spec.driver", &["spec", "driver"]),
+            ("spec.pool.name", &["spec", "pool", "name"]),
+        ],
         _ => &[],
     }
 }

@@ -10,6 +10,7 @@ mod custom_selectors;
 mod discovery;
 mod full_disk;
 mod hook;
+mod kinds;
 mod kms;
 mod limits;
 mod network;

@@ -18,6 +18,7 @@ use coffer_server::ports::{
 };
 use coffer_server::security::{Security, SecurityConfig};
 use coffer_server::serve::Body;
+use coffer_server::service_addresses::Range;
 use coffer_store::embedded::{Embedded, EmbeddedOptions};
 use coffer_store::kv::Kv;
 use coffer_store::{Storage, Transformers};
@@ -126,6 +127,7 @@ pub(crate) async fn server_of(
         clock: clock.clone(),
         random: Arc::new(SystemRandom::new()),
         metrics: Arc::default(),
+        service_range: Range::default(),
     })
     .expect("stores");
     let objects = foundation.objects();
@@ -146,6 +148,7 @@ pub(crate) async fn server_of(
         policy_ready: Arc::default(),
         signing_key: None,
         bind_pods: false,
+        service_range: Range::default(),
     };
     for controller in more {
         tokio::spawn(controllers::run(controller, objects.clone(), clock.clone()));
@@ -200,8 +203,13 @@ pub(crate) async fn secured_over(
     let random = Arc::new(SystemRandom::new());
     let mut files = Files::new();
     pki::complete(&mut files, &Wanted::default(), clock.now()).expect("keys");
-    let config =
-        ApiServerConfig { storage, clock: clock.clone(), random: random.clone(), metrics: Arc::default() };
+    let config = ApiServerConfig {
+        storage,
+        clock: clock.clone(),
+        random: random.clone(),
+        metrics: Arc::default(),
+        service_range: Range::default(),
+    };
     let foundation = Foundation::open(config).expect("stores");
     let objects = foundation.objects();
     let (ca, key) = (files["ca.crt"].expose(), files["service-account.key"].expose());

@@ -21,7 +21,9 @@ pub fn table_row(group: &str, kind: &str, object: &Value, now: Timestamp) -> Vec
         ("coordination.k8s.io", "Lease") => vec![name(), text(&["spec", "holderIdentity"]), age()],
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => binding(object, now),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => definition(object),
-        _ => vec![name(), created(object)],
+        (_, kind) => {
+            super::kind_cells::row(kind, object, now).unwrap_or_else(|| vec![name(), created(object)])
+        }
     }
 }
 

@@ -32,10 +32,11 @@ impl Column {
 }
 
 /// Name, type, description, priority.
-type Text = (&'static str, &'static str, &'static str, i64);
+pub(super) type Text = (&'static str, &'static str, &'static str, i64);
 
-const NAME: Text = ("Name", "string", "Name of the object, unique among its kind in its namespace", 0);
-const AGE: Text = ("Age", "string", "Time since the object was created", 0);
+pub(super) const NAME: Text =
+    ("Name", "string", "Name of the object, unique among its kind in its namespace", 0);
+pub(super) const AGE: Text = ("Age", "string", "Time since the object was created", 0);
 
 const SECRET: &[Text] =
     &[NAME, ("Type", "string", "What the Secret is for", 0), ("Data", "string", "Number of keys", 0), AGE];
@@ -112,7 +113,8 @@ fn texts(group: &str, kind: &str) -> &'static [Text] {
         ("coordination.k8s.io", "Lease") => LEASE,
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => BINDING,
         ("apiextensions.k8s.io", "CustomResourceDefinition") => DEFINITION,
-        _ => OTHER,
+        ("", "LimitRange") => OTHER,
+        (_, kind) => super::kind_columns::texts(kind).unwrap_or(OTHER),
     }
 }
 
@@ -123,7 +125,7 @@ pub fn columns(group: &str, kind: &str) -> Vec<Column> {
         .map(|(name, kind, description, priority)| Column {
             name: (*name).to_owned(),
             kind: (*kind).to_owned(),
-            format: if *name == "Name" { "name".to_owned() } else { String::new() },
+            format: if matches!(*name, "Name" | "Attacher") { "name".to_owned() } else { String::new() },
             description: (*description).to_owned(),
             priority: *priority,
         })

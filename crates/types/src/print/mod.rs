@@ -4,6 +4,8 @@
 
 mod cells;
 mod duration;
+mod kind_cells;
+mod kind_columns;
 
 pub use cells::{age, event_time, table_row};
 pub use columns::{Column, columns};

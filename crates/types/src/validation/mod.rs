@@ -5,6 +5,7 @@
 
 pub mod field;
 pub mod go_json;
+pub mod kinds;
 pub mod meta;
 pub mod node;
 pub mod pem;

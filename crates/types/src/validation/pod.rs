@@ -6,15 +6,15 @@
 use std::collections::BTreeSet;
 
 use crate::Value;
+use crate::defaults;
 use crate::names::{
     dns_subdomain, is_config_map_key, is_dns1123_label, is_environment_name, is_port_name, is_port_number,
     range_error,
 };
+use crate::schema;
 use crate::validation::field::{FieldError, FieldErrors, Path};
 use crate::validation::meta::{self, MetaRules, invalid_each};
 
-/// Mode of the files of a volume that names none: 0644.
-const DEFAULT_MODE: i64 = 420;
 const FILE_MODE_TEXT: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 const CONTAINER_LISTS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 /// The kinds of volume, in the order in which upstream looks for them.
@@ -56,46 +56,9 @@ const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].imag
 
 /// Sets what is left out.
 pub fn default(pod: &mut Value) {
-    let spec = pod.object_at_mut(&["spec"]);
-    let text = |spec: &crate::Map, field: &str| {
-        spec.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
-    };
-    let mut account = text(spec, "serviceAccountName");
-    if account.is_empty() {
-        account = text(spec, "serviceAccount");
+    if let Some(kind) = schema::lookup("", "v1", "Pod") {
+        defaults::apply(kind.message, pod);
     }
-    for field in ["serviceAccountName", "serviceAccount"] {
-        if !account.is_empty() {
-            spec.insert(field.to_owned(), account.as_str().into());
-        }
-    }
-    let grace = "terminationGracePeriodSeconds";
-    if spec.get(grace).and_then(Value::as_i64).is_some_and(|seconds| seconds < 0) {
-        spec.insert(grace.to_owned(), 1.into());
-    }
-    for (field, value) in [
-        ("dnsPolicy", Value::from("ClusterFirst")),
-        ("restartPolicy", "Always".into()),
-        ("schedulerName", "default-scheduler".into()),
-        ("securityContext", Value::object()),
-        ("enableServiceLinks", true.into()),
-    ] {
-        set_default(spec, field, value);
-    }
-    // A pointer upstream: zero is a choice, not an absence.
-    if spec.get(grace).is_none_or(Value::is_null) {
-        spec.insert(grace.to_owned(), 30.into());
-    }
-    let host_network = spec.get("hostNetwork").and_then(Value::as_bool) == Some(true);
-    for list in CONTAINER_LISTS {
-        for container in items_mut(spec, list) {
-            default_container(container, host_network && list != "ephemeralContainers");
-        }
-    }
-    for volume in items_mut(spec, "volumes") {
-        default_volume(volume);
-    }
-    default_status(pod);
 }
 
 /// What a new Pod gets: its phase, and the class of quality by its resources.
@@ -250,9 +213,13 @@ fn active_deadline(new: &Value, old: &Value) -> Result<(), (FieldError, bool)> {
 
 fn validate_any(pod: &Value, rules: MetaRules) -> FieldErrors {
     let mut errors = meta::validate(pod, rules);
-    let path = Path::new("spec");
-    let (volumes, volume_errors) = validate_volumes(list(pod, &["spec", "volumes"]), &path.child("volumes"));
-    errors.extend(volume_errors);
+    errors.extend(validate_spec(pod, &Path::new("spec")));
+    errors
+}
+
+/// The check of the spec of a Pod, or of a template of Pods, which stands at `path`.
+pub(crate) fn validate_spec(pod: &Value, path: &Path) -> FieldErrors {
+    let (volumes, mut errors) = validate_volumes(list(pod, &["spec", "volumes"]), &path.child("volumes"));
     let containers = list(pod, &["spec", "containers"]);
     if containers.is_empty() {
         errors.push(FieldError::required(&path.child("containers"), ""));
@@ -268,9 +235,9 @@ fn validate_any(pod: &Value, rules: MetaRules) -> FieldErrors {
             }
         }
     }
-    errors.extend(one_of(pod, "restartPolicy", &["Always", "OnFailure", "Never"]));
+    errors.extend(one_of(pod, path, "restartPolicy", &["Always", "OnFailure", "Never"]));
     let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
-    errors.extend(one_of(pod, "dnsPolicy", &policies));
+    errors.extend(one_of(pod, path, "dnsPolicy", &policies));
     if let Some(selector) = pod.at(&["spec", "nodeSelector"]).and_then(Value::as_object) {
         errors.extend(meta::labels(selector, &path.child("nodeSelector")));
     }
@@ -291,12 +258,12 @@ fn validate_any(pod: &Value, rules: MetaRules) -> FieldErrors {
             errors.extend(invalid_each(is_dns1123_label(name), &path.child(field), name));
         }
     }
-    errors.extend(tokens_need_an_account(pod, &path));
+    errors.extend(tokens_need_an_account(pod, path));
     errors
 }
 
-fn one_of(pod: &Value, field: &str, allowed: &[&str]) -> Option<FieldError> {
-    let path = Path::of(&["spec", field]);
+fn one_of(pod: &Value, path: &Path, field: &str, allowed: &[&str]) -> Option<FieldError> {
+    let path = path.child(field);
     match pod.str_at(&["spec", field]) {
         "" => Some(FieldError::required(&path, "")),
         value if allowed.contains(&value) => None,
@@ -641,96 +608,6 @@ fn validate_source(source: &Value, path: &Path, list: &Path) -> FieldErrors {
     errors
 }
 
-fn default_container(container: &mut Value, host_network: bool) {
-    let policy =
-        if image_tag(container.str_at(&["image"])) == Some("latest") { "Always" } else { "IfNotPresent" };
-    let resources = container.get_mut("resources");
-    if let Some((limits, resources)) =
-        resources.and_then(|resources| Some((resources.get("limits")?.as_object()?.clone(), resources)))
-    {
-        let requests = resources.object_at_mut(&["requests"]);
-        for (name, quantity) in limits {
-            requests.entry(name).or_insert(quantity);
-        }
-    }
-    let Some(members) = container.as_object_mut() else { return };
-    for (field, value) in [
-        ("imagePullPolicy", policy),
-        ("terminationMessagePath", "/dev/termination-log"),
-        ("terminationMessagePolicy", "File"),
-    ] {
-        set_default(members, field, value.into());
-    }
-    members.entry("resources".to_owned()).or_insert_with(Value::object);
-    for port in items_mut(members, "ports") {
-        let Some(port) = port.as_object_mut() else { continue };
-        set_default(port, "protocol", "TCP".into());
-        if let (true, Some(number)) = (host_network, port.get("containerPort").cloned()) {
-            set_default(port, "hostPort", number);
-        }
-    }
-    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        let Some(probe) = members.get_mut(probe).and_then(Value::as_object_mut) else { continue };
-        for (field, number) in
-            [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
-        {
-            set_default(probe, field, number.into());
-        }
-        if let Some(get) = probe.get_mut("httpGet").and_then(Value::as_object_mut) {
-            set_default(get, "path", "/".into());
-            set_default(get, "scheme", "HTTP".into());
-        }
-    }
-    for variable in items_mut(members, "env") {
-        let Some(from) = variable.get_mut("valueFrom") else { continue };
-        if let Some(reference) = from.get_mut("fieldRef").and_then(Value::as_object_mut) {
-            set_default(reference, "apiVersion", "v1".into());
-        }
-    }
-}
-
-fn default_volume(volume: &mut Value) {
-    if !VOLUME_KINDS.iter().any(|kind| is_set(volume, kind)) {
-        volume.set(&["emptyDir"], Value::object());
-    }
-    let default_items = |source: &mut crate::Map| {
-        for item in items_mut(source, "items") {
-            if let Some(reference) = item.get_mut("fieldRef").and_then(Value::as_object_mut) {
-                set_default(reference, "apiVersion", "v1".into());
-            }
-        }
-    };
-    for kind in ["secret", "configMap", "downwardAPI", "projected"] {
-        let Some(source) = volume.get_mut(kind).and_then(Value::as_object_mut) else { continue };
-        source.entry("defaultMode".to_owned()).or_insert(Value::Int(DEFAULT_MODE));
-        default_items(source);
-        for part in items_mut(source, "sources") {
-            if let Some(token) = part.get_mut("serviceAccountToken").and_then(Value::as_object_mut) {
-                token.entry("expirationSeconds".to_owned()).or_insert(Value::Int(3600));
-            }
-            if let Some(downward) = part.get_mut("downwardAPI").and_then(Value::as_object_mut) {
-                default_items(downward);
-            }
-        }
-    }
-    if let Some(path) = volume.get_mut("hostPath").and_then(Value::as_object_mut) {
-        path.entry("type".to_owned()).or_insert_with(|| "".into());
-    }
-}
-
-/// Keeps `podIP` and `podIPs` in step; the single one counts.
-fn default_status(pod: &mut Value) {
-    let first = list(pod, &["status", "podIPs"]).first().map(|ip| ip.str_at(&["ip"]).to_owned());
-    let single = pod.str_at(&["status", "podIP"]).to_owned();
-    match (single.is_empty(), first) {
-        (true, Some(first)) => pod.set(&["status", "podIP"], first),
-        (false, first) if first.as_deref() != Some(single.as_str()) => {
-            pod.set(&["status", "podIPs"], vec![Value::from([("ip", single)])]);
-        }
-        _ => {}
-    }
-}
-
 /// `Guaranteed` when every container limits CPU and memory and requests as much, `BestEffort` when none says anything.
 fn quality_of_service(pod: &Value) -> &'static str {
     let (mut any, mut guaranteed) = (false, true);
@@ -747,34 +624,6 @@ fn quality_of_service(pod: &Value) -> &'static str {
         (true, true) => "Guaranteed",
         (true, false) => "Burstable",
     }
-}
-
-/// The tag of an image: `latest` without tag and digest, `None` with a digest alone or a malformed name.
-fn image_tag(image: &str) -> Option<&str> {
-    let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
-    let start = name.rfind('/').map_or(0, |slash| slash + 1);
-    let (last, tag) =
-        name[start..].split_once(':').map_or((&name[start..], None), |(last, tag)| (last, Some(tag)));
-    if last.is_empty() || last.chars().any(|character| character.is_ascii_uppercase()) {
-        return None;
-    }
-    tag.or(if digest.is_none() { Some("latest") } else { None })
-}
-
-/// Sets `field` where it is absent or has Go's zero value.
-pub(crate) fn set_default(object: &mut crate::Map, field: &str, value: Value) {
-    let absent = match object.get(field) {
-        None | Some(Value::Null | Value::Int(0)) => true,
-        Some(Value::String(text)) => text.is_empty(),
-        Some(_) => false,
-    };
-    if absent {
-        object.insert(field.to_owned(), value);
-    }
-}
-
-fn items_mut<'a>(object: &'a mut crate::Map, field: &str) -> impl Iterator<Item = &'a mut Value> {
-    object.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
 fn is_set(object: &Value, field: &str) -> bool {

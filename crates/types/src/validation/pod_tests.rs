@@ -61,22 +61,6 @@ fn a_grace_period_of_zero_is_kept() {
 }
 
 #[test]
-fn pull_policy_follows_the_tag() {
-    for (image, expected) in [
-        ("a", Some("latest")),
-        ("a:latest", Some("latest")),
-        ("r:5000/a", Some("latest")),
-        ("r:5000/a:v1", Some("v1")),
-        ("a@sha256:00", None),
-        ("a:v1@sha256:00", Some("v1")),
-        ("", None),
-        ("A", None),
-    ] {
-        assert_eq!(image_tag(image), expected, "{image}");
-    }
-}
-
-#[test]
 fn new_pods_are_pending_and_have_a_class() {
     let check = |resources: &str, expected: &str| {
         let mut pod =

@@ -1,0 +1,252 @@
+//! Columns of the kinds that are stored for others.
+
+use super::columns::{AGE, NAME, Text};
+
+const CONTAINERS: Text = ("Containers", "string", "Names of the containers", 1);
+const IMAGES: Text = ("Images", "string", "Images of the containers", 1);
+const SELECTOR: Text = ("Selector", "string", "Which pods belong to it", 1);
+
+/// The columns of a kind, if it is one of these.
+pub(super) fn texts(kind: &str) -> Option<&'static [Text]> {
+    Some(match kind {
+        "PodTemplate" => &[
+            NAME,
+            ("Containers", "string", "Names of the containers", 0),
+            ("Images", "string", "Images of the containers", 0),
+            ("Pod Labels", "string", "Labels of the pods", 0),
+        ],
+        "PodDisruptionBudget" => &[
+            NAME,
+            ("Min Available", "string", "How many pods must stay", 0),
+            ("Max Unavailable", "string", "How many pods may be away", 0),
+            ("Allowed Disruptions", "integer", "How many pods may be evicted now", 0),
+            AGE,
+        ],
+        "ReplicationController" | "ReplicaSet" => &[
+            NAME,
+            ("Desired", "integer", "How many pods there should be", 0),
+            ("Current", "integer", "How many pods there are", 0),
+            ("Ready", "integer", "How many pods are ready", 0),
+            AGE,
+            CONTAINERS,
+            IMAGES,
+            SELECTOR,
+        ],
+        "Deployment" => &[
+            NAME,
+            ("Ready", "string", "How many pods are ready, of how many", 0),
+            ("Up-to-date", "string", "How many pods are of the present template", 0),
+            ("Available", "string", "How many pods are available", 0),
+            AGE,
+            CONTAINERS,
+            IMAGES,
+            SELECTOR,
+        ],
+        "StatefulSet" => {
+            &[NAME, ("Ready", "string", "How many pods are ready, of how many", 0), AGE, CONTAINERS, IMAGES]
+        }
+        "DaemonSet" => &[
+            NAME,
+            ("Desired", "integer", "How many nodes should run a pod", 0),
+            ("Current", "integer", "How many nodes run a pod", 0),
+            ("Ready", "integer", "How many pods are ready", 0),
+            ("Up-to-date", "integer", "How many pods are of the present template", 0),
+            ("Available", "integer", "How many pods are available", 0),
+            ("Node Selector", "string", "Which nodes run a pod", 0),
+            AGE,
+            CONTAINERS,
+            IMAGES,
+            SELECTOR,
+        ],
+        "Job" => &[
+            NAME,
+            ("Status", "string", "How far the job is", 0),
+            ("Completions", "string", "How many pods succeeded, of how many", 0),
+            ("Duration", "string", "How long the job took or has been running", 0),
+            AGE,
+            CONTAINERS,
+            IMAGES,
+            SELECTOR,
+        ],
+        "CronJob" => &[
+            NAME,
+            ("Schedule", "string", "When jobs are made, as cron has it", 0),
+            ("Timezone", "string", "Time zone of the schedule", 0),
+            ("Suspend", "boolean", "Whether no jobs are made for now", 0),
+            ("Active", "integer", "How many jobs are running", 0),
+            ("Last Schedule", "string", "Time since a job was last made", 0),
+            AGE,
+            CONTAINERS,
+            IMAGES,
+            SELECTOR,
+        ],
+        "Service" => &[
+            NAME,
+            ("Type", "string", "How the service is reached", 0),
+            ("Cluster-IP", "string", "Address inside the cluster", 0),
+            ("External-IP", "string", "Addresses outside the cluster", 0),
+            ("Port(s)", "string", "Ports, with those of the nodes", 0),
+            AGE,
+            ("Selector", "string", "Which pods answer", 1),
+        ],
+        "Endpoints" => &[NAME, ("Endpoints", "string", "Addresses and ports", 0), AGE],
+        "EndpointSlice" => &[
+            NAME,
+            ("AddressType", "string", "Kind of the addresses", 0),
+            ("Ports", "string", "Ports of the endpoints", 0),
+            ("Endpoints", "string", "Addresses of the endpoints", 0),
+            AGE,
+        ],
+        "Ingress" => &[
+            NAME,
+            ("Class", "string", "Class of the ingress", 0),
+            ("Hosts", "string", "Hosts that are served", 0),
+            ("Address", "string", "Where the ingress is reached", 0),
+            ("Ports", "string", "Ports of the ingress", 0),
+            AGE,
+        ],
+        "IngressClass" => &[
+            NAME,
+            ("Controller", "string", "Who serves the class", 0),
+            ("Parameters", "string", "Object that configures the class", 0),
+            AGE,
+        ],
+        "NetworkPolicy" => &[NAME, ("Pod-Selector", "string", "Which pods are meant", 0), AGE],
+        "IPAddress" => &[NAME, ("ParentRef", "string", "Object that has the address", 0)],
+        "ServiceCIDR" => &[NAME, ("CIDRs", "string", "Ranges of addresses", 0), AGE],
+        "PersistentVolume" => &[
+            NAME,
+            ("Capacity", "string", "Size", 0),
+            ("Access Modes", "string", "How the volume can be mounted", 0),
+            ("Reclaim Policy", "string", "What happens after its claim is gone", 0),
+            ("Status", "string", "Phase of the volume", 0),
+            ("Claim", "string", "Claim that has the volume", 0),
+            ("StorageClass", "string", "Class of the volume", 0),
+            ("VolumeAttributesClass", "string", "Class of the volume's attributes", 0),
+            ("Reason", "string", "Why the volume is in its phase", 0),
+            AGE,
+            ("VolumeMode", "string", "File system or block device", 1),
+        ],
+        "PersistentVolumeClaim" => &[
+            NAME,
+            ("Status", "string", "Phase of the claim", 0),
+            ("Volume", "string", "Volume that the claim has", 0),
+            ("Capacity", "string", "Size of the volume", 0),
+            ("Access Modes", "string", "How the volume can be mounted", 0),
+            ("StorageClass", "string", "Class of the volume", 0),
+            ("VolumeAttributesClass", "string", "Class of the volume's attributes", 0),
+            AGE,
+            ("VolumeMode", "string", "File system or block device", 1),
+        ],
+        "StorageClass" => &[
+            NAME,
+            ("Provisioner", "string", "Who makes the volumes", 0),
+            ("ReclaimPolicy", "string", "What happens after a claim is gone", 0),
+            ("VolumeBindingMode", "string", "When a claim gets its volume", 0),
+            ("AllowVolumeExpansion", "string", "Whether volumes can grow", 0),
+            AGE,
+        ],
+        "VolumeAttributesClass" => &[NAME, ("DriverName", "string", "Driver of the volumes", 0), AGE],
+        "CSIDriver" => &[
+            NAME,
+            ("AttachRequired", "boolean", "Whether volumes are attached before they are mounted", 0),
+            ("PodInfoOnMount", "boolean", "Whether the driver is told of the pod", 0),
+            ("StorageCapacity", "boolean", "Whether scheduling looks at the room that is left", 0),
+            ("TokenRequests", "string", "Audiences of the tokens that the driver wants", 0),
+            ("RequiresRepublish", "boolean", "Whether the driver is called again and again", 0),
+            ("Modes", "string", "Lifecycles of the volumes", 0),
+            AGE,
+        ],
+        "CSINode" => &[NAME, ("Drivers", "integer", "How many drivers the node has", 0), AGE],
+        "VolumeAttachment" => &[
+            NAME,
+            ("Attacher", "string", "Driver that attaches", 0),
+            ("PV", "string", "Volume", 0),
+            ("Node", "string", "Node", 0),
+            ("Attached", "boolean", "Whether the volume is attached", 0),
+            AGE,
+        ],
+        "CSIStorageCapacity" => &[
+            NAME,
+            ("StorageClassName", "string", "Class of the volumes", 0),
+            ("Capacity", "string", "Room that is left", 0),
+        ],
+        "HorizontalPodAutoscaler" => &[
+            NAME,
+            ("Reference", "string", "Object whose pods are counted", 0),
+            ("Targets", "string", "What is measured, and what it should be", 0),
+            ("MinPods", "string", "Fewest pods", 0),
+            ("MaxPods", "string", "Most pods", 0),
+            ("Replicas", "string", "How many pods there are", 0),
+            AGE,
+        ],
+        "ControllerRevision" => &[
+            NAME,
+            ("Controller", "string", "Object whose state it was", 0),
+            ("Revision", "string", "Number of the revision", 0),
+            AGE,
+        ],
+        "ResourceQuota" => &[
+            NAME,
+            ("Request", "string", "Requests that are used, of how much", 0),
+            ("Limit", "string", "Limits that are used, of how much", 0),
+            AGE,
+        ],
+        "PriorityClass" => &[
+            NAME,
+            ("Value", "integer", "Priority of the pods", 0),
+            ("Global-Default", "boolean", "Whether pods without a class have it", 0),
+            AGE,
+            ("PreemptionPolicy", "string", "Whether others are evicted for the pods", 0),
+        ],
+        "RuntimeClass" => &[NAME, ("Handler", "string", "Handler of the runtime", 0), AGE],
+        "CertificateSigningRequest" => &[
+            NAME,
+            AGE,
+            ("SignerName", "string", "Who is asked to sign", 0),
+            ("Requestor", "string", "Who asks", 0),
+            ("RequestedDuration", "string", "How long the certificate shall last", 0),
+            ("Condition", "string", "How far the request is", 0),
+        ],
+        "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
+            &[NAME, ("Webhooks", "integer", "How many webhooks there are", 0), AGE]
+        }
+        "ValidatingAdmissionPolicy" => &[
+            NAME,
+            ("Validations", "integer", "How many validations there are", 0),
+            ("ParamKind", "string", "Kind of the parameters", 0),
+            AGE,
+        ],
+        "MutatingAdmissionPolicy" => &[
+            NAME,
+            ("Mutations", "integer", "How many mutations there are", 0),
+            ("ParamKind", "string", "Kind of the parameters", 0),
+            AGE,
+        ],
+        "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding" => {
+            &[NAME, ("PolicyName", "string", "Policy", 0), ("ParamRef", "string", "Parameters", 0), AGE]
+        }
+        "DeviceClass" | "ResourceClaimTemplate" => &[NAME, AGE],
+        "ResourceClaim" => &[NAME, ("State", "string", "How far the claim is", 0), AGE],
+        "ResourceSlice" => &[
+            NAME,
+            ("Node", "string", "Node of the devices", 0),
+            ("Driver", "string", "Driver of the devices", 0),
+            ("Pool", "string", "Pool of the devices", 0),
+            AGE,
+        ],
+        "APIService" => &[
+            NAME,
+            ("Service", "string", "Who serves the group", 0),
+            ("Available", "string", "Whether the group can be asked", 0),
+            AGE,
+        ],
+        "Scale" => &[
+            ("Name", "string", "Name of the object, unique among its kind in its namespace", 0),
+            ("Desired", "integer", "How many there should be", 0),
+            ("Available", "integer", "How many there are", 0),
+            AGE,
+        ],
+        _ => return None,
+    })
+}

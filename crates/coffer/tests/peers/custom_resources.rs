@@ -3,9 +3,11 @@
 //! As [`crate::requests`]: the same requests in the same order, and the same answers but for
 //! [`DIFFERENCES`], where ours are in `differences/custom.json`.
 
+mod conversion;
 mod scale;
 mod selectors;
 mod values;
+mod webhook;
 
 use std::path::Path;
 use std::time::Duration;
@@ -43,10 +45,23 @@ fn requests() -> impl Iterator<Item = &'static Request> {
 async fn requests_about_custom_resources_get_the_answers_of_kube_apiserver() {
     let (coffer, stock, etcd) = both().await;
     let (from_stock, from_coffer) = tokio::join!(ask_all(stock.kubeconfig()), ask_all(coffer.kubeconfig()));
-    let differences: Vec<_> = DIFFERENCES.iter().copied().flatten().collect();
+    let (requests, differences): (Vec<Request>, Vec<_>) =
+        (requests().copied().collect(), DIFFERENCES.iter().copied().flatten().copied().collect());
+    compare("custom.json", &requests, &differences, &from_stock, &from_coffer);
+    drop((stock, etcd));
+}
+
+/// Holds the answers of both against each other, and ours that differ on purpose against a file.
+fn compare(
+    file: &str,
+    requests: &[Request],
+    differences: &[(&str, &str)],
+    from_stock: &[Value],
+    from_coffer: &[Value],
+) {
     let mut failures = String::new();
     let mut own = serde_json::Map::new();
-    for (request, (expected, found)) in requests().zip(from_stock.iter().zip(&from_coffer)) {
+    for (request, (expected, found)) in requests.iter().zip(from_stock.iter().zip(from_coffer)) {
         let title = title(request);
         let reason = differences.iter().find(|(named, _)| *named == title).map(|(_, reason)| reason);
         if let Some(error) = expected.get("error").or_else(|| found.get("error")) {
@@ -64,14 +79,12 @@ async fn requests_about_custom_resources_get_the_answers_of_kube_apiserver() {
             }
         }
     }
-    for (named, _) in &differences {
-        if !requests().any(|request| title(request) == **named) {
+    for (named, _) in differences {
+        if !requests.iter().any(|request| title(request) == *named) {
             failures += &format!("{named}\n    is no request\n");
         }
     }
-    failures += &changed("custom.json", &own);
-    drop(stock);
-    drop(etcd);
+    failures += &changed(file, &own);
     assert!(failures.is_empty(), "\n{failures}");
 }
 
@@ -92,6 +105,9 @@ async fn ask_all(kubeconfig: &Path) -> Vec<Value> {
 
 /// Upstream walks maps, and tells what is wrong in any order.
 fn in_order(mut answer: Value) -> Value {
+    if let Some(warnings) = answer["warning"].as_array_mut() {
+        warnings.sort_by_key(Value::to_string);
+    }
     for document in answer["body"].as_array_mut().into_iter().flatten() {
         let Some(causes) = document.pointer_mut("/details/causes").and_then(Value::as_array_mut) else {
             continue;

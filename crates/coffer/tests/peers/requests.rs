@@ -231,6 +231,7 @@ pub(crate) fn masks() -> Masks {
         (r#"("(resourceVersion|continue|selfLink)":) ?"[^"]+""#, "${1}\"MASKED\""),
         (r"(current: |too old resource version: |in record \()\d+( \(\d+\))?", "${1}VERSION"),
         (r#"(resourceVersion: \\?")\d+"#, "${1}VERSION"),
+        (r"(not decodable revision=)\d+", "${1}VERSION"),
         (r#"("gen-)[a-z0-9]{5}""#, "${1}RANDOM\""),
         // The words that explain a column are each server's own.
         (r#""description": ?"[^"]*","priority""#, "\"description\":\"TEXT\",\"priority\""),

@@ -35,6 +35,8 @@ struct View {
     wire: Arc<CustomWire>,
     /// The version that is written to the store.
     storage: String,
+    /// `/GROUP/RESOURCE/`, as upstream names keys in errors.
+    root: String,
     kept: Mutex<Kept>,
 }
 
@@ -87,8 +89,9 @@ impl Converted {
         converter: Arc<Converter>,
         wire: Arc<CustomWire>,
         storage: String,
+        root: String,
     ) -> Self {
-        Self(Arc::new(View { stored, converter, wire, storage, kept: Mutex::default() }))
+        Self(Arc::new(View { stored, converter, wire, storage, root, kept: Mutex::default() }))
     }
 }
 
@@ -213,6 +216,21 @@ fn one(objects: Vec<Value>) -> Result<Value, Status> {
     objects.into_iter().next().ok_or_else(|| Status::internal("nothing was converted"))
 }
 
+/// What upstream says of an object that cannot be read, as it does of one that cannot be converted.
+fn undecodable(revision: i64, why: &Status) -> String {
+    format!("object not decodable revision={revision}: {}", why.message)
+}
+
+/// Nothing stands in the way.
+struct Always;
+
+#[async_trait]
+impl DeleteCheck for Always {
+    async fn check(&mut self, _: &Value) -> Result<(), Status> {
+        Ok(())
+    }
+}
+
 /// An updater of the version, for an object in the version that it is stored in.
 struct Between<'u> {
     view: &'u View,
@@ -226,7 +244,9 @@ impl Updater for Between<'_> {
             None => None,
             Some(object) => {
                 let api_version = self.view.wire.api_version();
-                Some(one(self.view.converter.convert(vec![object], &api_version).await?)?)
+                let converted = self.view.converter.convert(vec![object], &api_version).await;
+                let converted = converted.map_err(|why| Status::plain(undecodable(current.revision, &why)));
+                Some(one(converted?)?)
             }
         };
         let object = self.updater.update(Current { object, revision: current.revision }).await?;
@@ -250,7 +270,15 @@ impl Registry for Converted {
 
     async fn get(&self, namespace: &str, name: &str, at: ReadAt) -> Result<Arc<Stored>, Status> {
         let stored = self.0.stored.get(namespace, name, at).await?;
-        self.0.see_one(stored).await
+        let revision = stored.revision;
+        self.0.see_one(stored).await.map_err(|why| {
+            let place = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
+            Status::internal(format!(
+                "StorageError: corrupt object, Code: 7, Key: {}{place}, ResourceVersion: 0, AdditionalErrorMsg: {}",
+                self.0.root,
+                undecodable(revision, &why)
+            ))
+        })
     }
 
     async fn list(&self, request: ListRequest) -> Result<List, Status> {
@@ -324,6 +352,15 @@ impl Registry for Converted {
     }
 
     async fn delete_unreadable(&self, namespace: &str, name: &str, dry_run: bool) -> Result<(), Status> {
+        // What is stored well and cannot be converted cannot be read either.
+        if let Ok(stored) = self.0.stored.get(namespace, name, ReadAt::Latest).await
+            && self.0.see_one(stored).await.is_err()
+        {
+            if !dry_run {
+                self.0.stored.delete(namespace, name, &Preconditions::default(), &mut Always).await?;
+            }
+            return Ok(());
+        }
         self.0.stored.delete_unreadable(namespace, name, dry_run).await
     }
 

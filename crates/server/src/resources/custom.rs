@@ -287,7 +287,8 @@ impl CustomResources {
                 Some(converter) => {
                     let storage = coffer_types::meta::api_version(&group, &storage_version);
                     let stored = Arc::clone(&store) as _;
-                    Arc::new(Converted::new(stored, Arc::clone(converter), Arc::clone(&wire), storage))
+                    let root = format!("/{group}/{plural}/");
+                    Arc::new(Converted::new(stored, Arc::clone(converter), Arc::clone(&wire), storage, root))
                 }
             };
             let strategy =

@@ -260,6 +260,16 @@ async fn failures_are_worded_as_upstream() {
     ok(&client.post(&hosts("v1"), &v1("a", "one:80")).await);
     let of = "conversion webhook for stable.example.org/v1, Kind=Host";
     let message = |answer: &Answer| answer.json()["message"].as_str().unwrap_or_default().to_owned();
+    // A GET says of what it cannot convert what it says of whatever it cannot read.
+    let unread = |answer: &Answer| {
+        let text = message(answer);
+        let (head, why) = text.split_once(": conversion webhook").unwrap_or((&text, ""));
+        let expected = "Internal error occurred: StorageError: corrupt object, Code: 7, Key: \
+                        /stable.example.org/hosts/default/a, ResourceVersion: 0, AdditionalErrorMsg: \
+                        object not decodable revision=";
+        assert!(head.starts_with(expected), "{text}");
+        format!("conversion webhook{why}")
+    };
     let broken = |change: fn(&mut Value)| {
         move |desired: &str, objects: Vec<Value>| {
             let mut objects = convert(desired, objects)?;
@@ -270,7 +280,9 @@ async fn failures_are_worded_as_upstream() {
     hook.becomes(|_, _| Err("no conversion today".to_owned()));
     let url = format!("{}/a", hosts("v2"));
     let failed = client.get(&url).await;
-    assert_eq!((failed.code, message(&failed)), (500, format!("{of} failed: no conversion today")));
+    assert_eq!((failed.code, unread(&failed)), (500, format!("{of} failed: no conversion today")));
+    let failed = message(&client.patch(&url, "merge", r#"{"port":"1"}"#).await);
+    assert!(failed.starts_with("object not decodable revision="), "{failed}");
     assert_eq!(message(&client.get(&hosts("v2")).await), format!("{of} failed: no conversion today"));
     let refused = client.post(&hosts("v2"), &v2("x", "h", "1")).await;
     let expected = "conversion webhook for stable.example.org/v2, Kind=Host failed: no conversion today";
@@ -278,7 +290,7 @@ async fn failures_are_worded_as_upstream() {
     assert_eq!(client.get(&format!("{}/x", hosts("v1"))).await.code, 404, "nothing was stored");
 
     hook.becomes(|_, _| Ok(Vec::new()));
-    assert_eq!(message(&client.get(&url).await), format!("{of} returned 0 objects, expected 1"));
+    assert_eq!(unread(&client.get(&url).await), format!("{of} returned 0 objects, expected 1"));
     for (change, why) in [
         (
             (|object| object["apiVersion"] = "stable.example.org/v3".into()) as fn(&mut Value),
@@ -308,7 +320,7 @@ async fn failures_are_worded_as_upstream() {
         ),
     ] {
         hook.becomes(broken(change));
-        assert_eq!(message(&client.get(&url).await), format!("{of} {why}"));
+        assert_eq!(unread(&client.get(&url).await), format!("{of} {why}"));
     }
     // Whatever else of the metadata is changed is taken back; labels and annotations count.
     hook.becomes(broken(|object| {
@@ -332,7 +344,7 @@ async fn failures_are_worded_as_upstream() {
     let expected = format!(
         "{of} failed: Post \"https://127.0.0.1:1/convert?timeout=30s\": dial tcp 127.0.0.1:1: connect: connection refused"
     );
-    eventually(&client, &url, |answer| answer.code == 500 && message(answer) == expected).await;
+    eventually(&client, &url, |answer| answer.code == 500 && message(answer).ends_with(&expected)).await;
     assert_eq!(client.get(&format!("{}/a", hosts("v1"))).await.code, 200);
     let none = json!([{"op": "replace", "path": "/spec/conversion", "value": {"strategy": "None"}}]);
     ok(&client.patch(&definition, "json", &none.to_string()).await);
@@ -342,6 +354,24 @@ async fn failures_are_worded_as_upstream() {
         is("v2", "||"),
         "without conversion the fields of another version are lost"
     );
+}
+
+/// As with what cannot be decrypted there is a way out.
+#[tokio::test]
+async fn what_cannot_be_converted_can_be_deleted_unread() {
+    let api = server().await;
+    let client = Client::new(&api);
+    let hook = hook(&client).await;
+    ok(&client.post(&hosts("v1"), &v1("a", "one:80")).await);
+    let url = format!("{}/a", hosts("v2"));
+    let unread = r#"{"ignoreStoreReadErrorWithClusterBreakingPotential":true}"#;
+    assert_eq!(client.delete(&url, unread).await.code, 409, "it can be read");
+    hook.becomes(|_, _| Err("no".to_owned()));
+    ok(&client.post(&hosts("v1"), &v1("b", "two:80")).await);
+    let url = format!("{}/b", hosts("v2"));
+    assert_eq!(client.delete(&url, "").await.code, 500);
+    ok(&client.delete(&url, unread).await);
+    assert_eq!(client.get(&format!("{}/b", hosts("v1"))).await.code, 404);
 }
 
 #[tokio::test]
@@ -356,14 +386,14 @@ async fn a_service_is_found_by_its_endpoints_and_its_certificate_is_checked() {
     ok(&client.post(&hosts("v1"), &v1("a", "one:80")).await);
     let url = format!("{}/a", hosts("v2"));
     let head = "conversion webhook for stable.example.org/v1, Kind=Host failed: Post \"https://hook.default.svc:9443/convert?timeout=30s\": ";
-    let missing = client.get(&url).await;
-    assert_eq!(missing.json()["message"], format!("{head}service \"hook\" not found"));
+    let fails = |answer: Answer, why: &str| {
+        let message = answer.json()["message"].as_str().unwrap_or_default().to_owned();
+        assert!(message.ends_with(&format!("{head}{why}")), "{message}");
+    };
+    fails(client.get(&url).await, "service \"hook\" not found");
     let service = json!({"metadata": {"name": "hook"}, "spec": {"ports": [{"port": 9443, "name": "web"}]}});
     ok(&client.post("/api/v1/namespaces/default/services", &service.to_string()).await);
-    assert_eq!(
-        client.get(&url).await.json()["message"],
-        format!("{head}no endpoints available for service \"hook\"")
-    );
+    fails(client.get(&url).await, "no endpoints available for service \"hook\"");
     let endpoints = json!({"metadata": {"name": "hook"}, "subsets": [
         {"addresses": [{"ip": "127.0.0.1"}], "ports": [{"name": "web", "port": hook.port}]}]});
     ok(&client.post("/api/v1/namespaces/default/endpoints", &endpoints.to_string()).await);

@@ -544,24 +544,6 @@ impl View<'_> {
                 self.text(&["spec", "pool", "name"]),
                 self.age(),
             ],
-            "APIService" => {
-                let service =
-                    ["namespace", "name"].map(|field| self.object.str_at(&["spec", "service", field]));
-                let service = if service[1].is_empty() { "Local".to_owned() } else { service.join("/") };
-                let conditions = self.list(&["status", "conditions"]);
-                let available = conditions.iter().find(|one| one.str_at(&["type"]) == "Available");
-                let available = available.map_or("Unknown".to_owned(), |one| match one.str_at(&["status"]) {
-                    "True" => "True".to_owned(),
-                    status => format!("{status} ({})", one.str_at(&["reason"])),
-                });
-                vec![self.name(), service.into(), available.into(), self.age()]
-            }
-            "Scale" => vec![
-                self.name(),
-                self.number(&["spec", "replicas"]).into(),
-                self.number(&["status", "replicas"]).into(),
-                self.age(),
-            ],
             _ => return None,
         })
     }

@@ -235,18 +235,6 @@ pub(super) fn texts(kind: &str) -> Option<&'static [Text]> {
             ("Pool", "string", "Pool of the devices", 0),
             AGE,
         ],
-        "APIService" => &[
-            NAME,
-            ("Service", "string", "Who serves the group", 0),
-            ("Available", "string", "Whether the group can be asked", 0),
-            AGE,
-        ],
-        "Scale" => &[
-            ("Name", "string", "Name of the object, unique among its kind in its namespace", 0),
-            ("Desired", "integer", "How many there should be", 0),
-            ("Available", "integer", "How many there are", 0),
-            AGE,
-        ],
         _ => return None,
     })
 }

@@ -125,14 +125,6 @@ pub(super) const KINDS: &[KindRules] = &[
         validate: signing_request,
         ..CLUSTER
     },
-    KindRules {
-        group: "apiregistration.k8s.io",
-        kind: "APIService",
-        status: Status::Own,
-        validate: api_service,
-        validate_update: |new, _, errors| api_service(new, errors),
-        ..CLUSTER
-    },
     KindRules { kind: "DeviceClass", namespaced: false, generation: SPEC, ..DEVICES },
     KindRules {
         kind: "ResourceSlice",
@@ -441,33 +433,6 @@ pub(super) fn signing_request_update(subresource: &str, new: &Value, old: &Value
             _ => "updates may not set certificate content",
         };
         errors.push(FieldError::forbidden(&Path::of(&certificate), detail));
-    }
-}
-
-fn api_service(object: &Value, errors: &mut FieldErrors) {
-    let (version, group) = (object.str_at(&["spec", "version"]), object.str_at(&["spec", "group"]));
-    let expected = format!("{version}.{group}");
-    if object.name() != expected {
-        let detail = format!(
-            "must be `spec.version+\".\"+spec.group`: {}",
-            crate::validation::field::go_quote(&expected)
-        );
-        errors.push(FieldError::invalid(&Path::of(&["metadata", "name"]), object.name(), detail));
-    }
-    required(object, &["spec", "version"], errors);
-    for field in ["groupPriorityMinimum", "versionPriority"] {
-        let value = number(object, &["spec", field]).unwrap_or_default();
-        let limit = if field == "versionPriority" { 1000 } else { 20_000 };
-        if !(1..=limit).contains(&value) {
-            let detail = format!("must be positive and less than {limit}");
-            errors.push(FieldError::invalid(&Path::of(&["spec", field]), value, detail));
-        }
-    }
-    let insecure = object.at(&["spec", "insecureSkipTLSVerify"]).and_then(Value::as_bool) == Some(true);
-    if !is_set(object, &["spec", "service"]) && insecure {
-        let path = Path::of(&["spec", "insecureSkipTLSVerify"]);
-        let detail = "local APIServices may not have insecureSkipTLSVerify";
-        errors.push(FieldError::invalid(&path, true, detail));
     }
 }
 

@@ -9,15 +9,13 @@ mod admission;
 mod check;
 mod cluster;
 mod network;
-mod scale;
+mod selector;
 mod service;
 mod storage;
 mod workloads;
 
 pub use self::cluster::system_priority_classes;
-pub(crate) use self::scale::selector_text;
-pub use self::scale::{of as scale_of, take as take_scale};
-pub use self::service::{families as service_families, is_headless as service_is_headless};
+pub(crate) use self::selector::selector_text;
 
 use crate::names::{self, NameRule};
 use crate::schema;
@@ -92,11 +90,6 @@ pub fn of(group: &str, kind: &str) -> Option<&'static KindRules> {
         .into_iter()
         .flatten()
         .find(|rules| rules.group == group && rules.kind == kind)
-}
-
-/// Every kind that has rules here.
-pub fn all() -> impl Iterator<Item = &'static KindRules> {
-    [workloads::KINDS, storage::KINDS, network::KINDS, cluster::KINDS, admission::KINDS].into_iter().flatten()
 }
 
 impl KindRules {
@@ -207,10 +200,7 @@ impl KindRules {
         MetaRules {
             namespaced: self.namespaced,
             name: self.name,
-            qualified_finalizers: !matches!(
-                self.group,
-                "admissionregistration.k8s.io" | "apiregistration.k8s.io"
-            ),
+            qualified_finalizers: self.group != "admissionregistration.k8s.io",
         }
     }
 }

@@ -14,17 +14,8 @@ pub(super) const BAD_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
 /// Whether a Service has no address of its own: the client chooses one of its endpoints.
-pub fn is_headless(service: &Value) -> bool {
+fn is_headless(service: &Value) -> bool {
     service.str_at(&["spec", "clusterIP"]) == "None"
-}
-
-/// The families of the addresses of a Service.
-pub fn families(service: &Value) -> Vec<&'static str> {
-    let addresses = list(service, &["spec", "clusterIPs"]).iter().filter_map(Value::as_str);
-    addresses
-        .filter_map(|address| address.parse::<IpAddr>().ok())
-        .map(|address| if address.is_ipv6() { "IPv6" } else { "IPv4" })
-        .collect()
 }
 
 pub(super) fn validate(service: &Value, errors: &mut FieldErrors) {

@@ -15,12 +15,13 @@ use http_body_util::{BodyExt as _, StreamBody};
 use tokio_util::sync::CancellationToken;
 
 use crate::body::{self, Body};
+use crate::handlers::list_body::ListBody;
 use crate::negotiate::{self, Accepted, Media, Offers};
 use crate::query::Query;
-use crate::wire;
+use crate::wire::{self, Pieces};
 
 /// Answers below this size are never compressed, as upstream.
-const GZIP_THRESHOLD: usize = 128 * 1024;
+pub(crate) const GZIP_THRESHOLD: usize = 128 * 1024;
 
 /// Plain text, with the newline that Go's `http.Error` adds.
 pub(crate) fn text(code: StatusCode, text: &str) -> Response<Body> {
@@ -116,23 +117,49 @@ fn raw_parts(code: StatusCode, content_type: &'static str) -> Response<()> {
     response
 }
 
-/// Adds the body, compressed when it is large and the client takes gzip.
-pub(crate) fn compressed(response: Response<()>, bytes: Vec<u8>, headers: &HeaderMap) -> Response<Body> {
-    let takes_gzip = headers
+/// A list, whose end is made while its beginning is sent when it is large.
+pub(crate) fn in_pieces(
+    accepted: &Accepted,
+    mut pieces: Pieces,
+    headers: &HeaderMap,
+) -> Result<Response<Body>, Status> {
+    let response = raw_parts(StatusCode::OK, accepted.media.name());
+    let mut ready = Vec::with_capacity(GZIP_THRESHOLD + GZIP_THRESHOLD / 8);
+    if !pieces.write(GZIP_THRESHOLD + 1, &mut ready)? {
+        return Ok(compressed(response, ready, headers));
+    }
+    let (mut parts, ()) = response.into_parts();
+    let compressed = takes_gzip(headers);
+    if compressed {
+        note_gzip(&mut parts.headers);
+    }
+    Ok(Response::from_parts(parts, ListBody::new(pieces, ready, compressed).boxed_unsync()))
+}
+
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    headers
         .get_all(ACCEPT_ENCODING)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
-        .any(|coding| coding.trim().split(';').next() == Some("gzip"));
+        .any(|coding| coding.trim().split(';').next() == Some("gzip"))
+}
+
+fn note_gzip(headers: &mut HeaderMap) {
+    headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+}
+
+/// Adds the body, compressed when it is large and the client takes gzip.
+pub(crate) fn compressed(response: Response<()>, bytes: Vec<u8>, headers: &HeaderMap) -> Response<Body> {
     let (mut parts, ()) = response.into_parts();
-    if takes_gzip && bytes.len() > GZIP_THRESHOLD {
+    if takes_gzip(headers) && bytes.len() > GZIP_THRESHOLD {
         let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 2), Compression::fast());
         // Writing to memory does not fail; were it to, the answer goes out as it is.
         if encoder.write_all(&bytes).is_ok()
             && let Ok(smaller) = encoder.finish()
         {
-            parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-            parts.headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+            note_gzip(&mut parts.headers);
             return Response::from_parts(parts, body::full(smaller));
         }
     }

@@ -6,13 +6,14 @@ mod custom;
 pub(crate) mod events;
 mod fields;
 mod frames;
+mod list;
 mod storage;
 
 use std::sync::Arc;
 
 use coffer_lang::field_selector::{FieldSelector, FieldSelectorError};
-use coffer_store::registry::{List, Stored};
-use coffer_types::codec::transcode::{self, ListHead, Part, Source};
+use coffer_store::registry::Stored;
+use coffer_types::codec::transcode::{Part, Source};
 use coffer_types::codec::{DecodeError, json, proto, yaml};
 use coffer_types::meta::{self, Meta as _};
 use coffer_types::schema::{self, Kind};
@@ -21,6 +22,7 @@ use coffer_types::{Status, Value};
 pub(crate) use self::custom::{CustomCodec, CustomState, CustomWire, Schemas};
 pub(crate) use self::fields::Writer;
 pub(crate) use self::frames::{bookmark, event_frame};
+pub(crate) use self::list::Pieces;
 pub(crate) use self::storage::StorageCodec;
 use crate::negotiate::{Media, MetaVersion};
 use crate::quote;
@@ -164,6 +166,16 @@ impl Wire {
         Ok(object)
     }
 
+    /// The type and the metadata of an object, which may go without `managedFields`.
+    pub(crate) fn metadata(&self, stored: &Stored) -> Result<Value, Status> {
+        let Self::BuiltIn(BuiltInWire { kind, stored: Form::Same, .. }) = self else {
+            return self.read(stored);
+        };
+        let mut object = proto::decode_metadata(&stored.bytes, kind).map_err(|error| unreadable(&error))?;
+        object.set_meta_str("resourceVersion", &stored.revision.to_string());
+        Ok(object)
+    }
+
     /// The stored bytes as the transcoder reads them, when they can be served without a conversion.
     fn source<'a>(&self, stored: &'a Stored, part: Part) -> Option<Source<'a>> {
         let kind = match self {
@@ -209,52 +221,6 @@ impl Wire {
         }
     }
 
-    /// A page as a whole document.
-    pub(crate) fn list(&self, info: &ResourceInfo, page: &List, media: Media) -> Result<Vec<u8>, Status> {
-        let custom = matches!(self, Self::Custom(_));
-        if custom && media == Media::Protobuf {
-            return Err(Status::internal("no protobuf for a custom resource"));
-        }
-        let sources: Option<Vec<Source<'_>>> =
-            page.items.iter().map(|stored| self.source(stored, Part::Whole)).collect();
-        let api_version = info.api_version();
-        if let Some(sources) = sources {
-            let head = ListHead {
-                api_version: &api_version,
-                kind: &info.list_kind,
-                revision: page.revision,
-                continue_token: &page.continue_token,
-                remaining: page.remaining,
-                part: Part::Whole,
-                typed_items: custom,
-            };
-            return list_document(&head, custom, sources, media);
-        }
-        let mut items = Vec::with_capacity(page.items.len());
-        for stored in &page.items {
-            let mut object = self.read(stored)?;
-            if !custom {
-                object.remove(&["kind"]);
-                object.remove(&["apiVersion"]);
-            }
-            items.push(object);
-        }
-        let mut list = Value::object();
-        list.set_type(&api_version, &info.list_kind);
-        let mut meta = list_meta(page);
-        if custom && page.continue_token.is_empty() {
-            // Lists of custom resources always carry it.
-            meta.set(&["continue"], "");
-        }
-        list.set(&["metadata"], meta);
-        list.set(&["items"], items);
-        let kind = match self {
-            Self::BuiltIn(wire) => wire.list,
-            Self::Custom(_) => None,
-        };
-        Ok(encode(kind, &list, media))
-    }
-
     /// One stored object's metadata as a whole document.
     pub(crate) fn partial(
         &self,
@@ -267,40 +233,6 @@ impl Wire {
             Some(source) => document(&source, part, media),
             None => partial_value(&self.read(stored)?, version, media),
         }
-    }
-
-    /// A page of metadata.
-    pub(crate) fn partial_list(
-        &self,
-        page: &List,
-        version: MetaVersion,
-        media: Media,
-    ) -> Result<Vec<u8>, Status> {
-        let part = Part::Metadata(version.api_version());
-        let sources: Option<Vec<Source<'_>>> =
-            page.items.iter().map(|stored| self.source(stored, part)).collect();
-        if let Some(sources) = sources {
-            let head = ListHead {
-                api_version: version.api_version(),
-                kind: "PartialObjectMetadataList",
-                revision: page.revision,
-                continue_token: &page.continue_token,
-                remaining: page.remaining,
-                part,
-                typed_items: true,
-            };
-            return list_document(&head, matches!(self, Self::Custom(_)), sources, media);
-        }
-        let mut items = Vec::with_capacity(page.items.len());
-        for stored in &page.items {
-            items.push(partial_tree(&self.read(stored)?, version));
-        }
-        let mut list = Value::object();
-        list.set_type(version.api_version(), "PartialObjectMetadataList");
-        list.set(&["metadata"], list_meta(page));
-        list.set(&["items"], items);
-        let kind = schema::lookup("meta.k8s.io", "v1", "PartialObjectMetadataList");
-        Ok(encode_as(kind, version.api_version(), &list, media))
     }
 
     /// Refuses fields by which the objects cannot be selected, and replaces aliases.
@@ -447,33 +379,6 @@ fn document(source: &Source<'_>, part: Part, media: Media) -> Result<Vec<u8>, St
     Ok(out)
 }
 
-/// A list as a whole document.
-fn list_document(
-    head: &ListHead<'_>,
-    custom: bool,
-    sources: Vec<Source<'_>>,
-    media: Media,
-) -> Result<Vec<u8>, Status> {
-    let size: usize = sources.iter().map(|source| source.bytes.len()).sum();
-    let mut out = Vec::new();
-    match media {
-        Media::Json => {
-            // Values grow by a third in base64, names of fields take the rest.
-            out.reserve(size + size / 2 + 256);
-            transcode::list_json(head, custom, sources, &mut out).map_err(|error| unreadable(&error))?;
-        }
-        Media::Protobuf => {
-            transcode::list_protobuf(head, sources, &mut out).map_err(|error| unreadable(&error))?;
-        }
-        Media::Yaml => {
-            let mut json = Vec::with_capacity(size * 2);
-            transcode::list_json(head, custom, sources, &mut json).map_err(|error| unreadable(&error))?;
-            yaml::from_json(&json, &mut out).map_err(|error| unreadable(&error))?;
-        }
-    }
-    Ok(out)
-}
-
 /// What is wrong with the type of an object.
 enum TypeFault {
     /// The right kind in another version.
@@ -517,16 +422,6 @@ fn summary(body: &[u8]) -> &'static str {
         [b'{'] => "{",
         _ => "<content redacted>",
     }
-}
-
-fn list_meta(page: &List) -> Value {
-    let mut meta = Value::object();
-    meta.set(&["resourceVersion"], page.revision.to_string());
-    meta.set_str(&["continue"], &page.continue_token);
-    if let Some(remaining) = page.remaining {
-        meta.set(&["remainingItemCount"], remaining);
-    }
-    meta
 }
 
 /// The metadata of an object as its own document's tree.

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use coffer_types::codec::transcode::Planned;
 use coffer_types::{Status, Value};
 use futures::stream::BoxStream;
 
@@ -71,6 +72,42 @@ pub struct Stored {
     pub bytes: Bytes,
     /// What selectors look at.
     pub attributes: Attributes,
+    /// What has been found out about the bytes.
+    pub findings: Findings,
+}
+
+/// What the server finds out about stored bytes when it has to know: the store has looked at no more
+/// than the attributes. Each is found out once.
+#[derive(Default)]
+pub struct Findings {
+    sound: OnceLock<bool>,
+    plan: OnceLock<Option<Planned>>,
+}
+
+impl Findings {
+    /// Whether they hold no error anywhere.
+    pub fn sound(&self, find_out: impl FnOnce() -> bool) -> bool {
+        *self.sound.get_or_init(find_out)
+    }
+
+    /// How the whole object is written into a protobuf list; `None` when that cannot be.
+    pub fn plan(&self, find_out: impl FnOnce() -> Option<Planned>) -> Option<Planned> {
+        *self.plan.get_or_init(find_out)
+    }
+}
+
+impl Stored {
+    /// The same object as of another revision; shares its bytes.
+    pub(crate) fn at_revision(&self, revision: Revision) -> Arc<Self> {
+        Arc::new(Self {
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            revision,
+            bytes: self.bytes.clone(),
+            attributes: self.attributes.clone(),
+            findings: Findings::default(),
+        })
+    }
 }
 
 impl std::fmt::Debug for Stored {
@@ -116,8 +153,9 @@ pub struct Event {
 }
 
 /// Encodings of one event, shared by all watchers. The index is the server's number of a format.
+/// There is room for them once somebody watches: most events of the history are never encoded.
 #[derive(Default)]
-pub struct Frames([OnceLock<Bytes>; Frames::FORMATS]);
+pub struct Frames(OnceLock<Box<[OnceLock<Bytes>; Frames::FORMATS]>>);
 
 impl Frames {
     /// How many formats there are at most.
@@ -128,7 +166,7 @@ impl Frames {
     /// # Panics
     /// When `format` is not below [`Frames::FORMATS`].
     pub fn get_or_encode(&self, format: usize, encode: impl FnOnce() -> Bytes) -> Bytes {
-        self.0[format].get_or_init(encode).clone()
+        self.0.get_or_init(Box::default)[format].get_or_init(encode).clone()
     }
 }
 

@@ -69,5 +69,5 @@ pub(super) async fn handle(call: &mut Call, resource: &Resource) -> Result<Respo
     if options.limit > 0 {
         whole.continue_token = continue_token;
     }
-    list::answer(call, resource, &accepted, &whole)
+    list::answer(call, resource, &accepted, whole)
 }

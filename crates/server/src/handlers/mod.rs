@@ -12,6 +12,7 @@ pub(crate) mod dispatch;
 mod finalizers;
 mod get;
 mod list;
+pub(crate) mod list_body;
 pub(crate) mod options;
 mod patch;
 mod patching;

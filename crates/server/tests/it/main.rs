@@ -12,6 +12,7 @@ mod full_disk;
 mod hook;
 mod kinds;
 mod kms;
+mod large_lists;
 mod limits;
 mod network;
 mod objects;

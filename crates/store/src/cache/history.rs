@@ -69,7 +69,7 @@ impl Change {
                 };
                 Ok(event_after(EventType::Modified, previous, stored.clone()))
             }
-            (Some(Slot::Good(stored)), None) => Ok(event(EventType::Deleted, at(stored, revision))),
+            (Some(Slot::Good(stored)), None) => Ok(event(EventType::Deleted, stored.at_revision(revision))),
             (Some(Slot::Corrupt(unreadable)), None) => Err(Box::new(unreadable.error.on_watch_of_deletion())),
             (None, None) => Err(Box::new(Status::internal("a deletion of nothing was recorded"))),
         };
@@ -122,9 +122,10 @@ impl Change {
 
     fn left(&self) -> Result<Arc<Event>, Status> {
         match (&self.natural, &self.previous) {
-            (Ok(natural), Some(Slot::Good(stored))) if natural.event_type != EventType::Deleted => {
-                Ok(self.left.get_or_init(|| event(EventType::Deleted, at(stored, self.revision))).clone())
-            }
+            (Ok(natural), Some(Slot::Good(stored))) if natural.event_type != EventType::Deleted => Ok(self
+                .left
+                .get_or_init(|| event(EventType::Deleted, stored.at_revision(self.revision)))
+                .clone()),
             _ => self.natural(),
         }
     }
@@ -164,17 +165,6 @@ pub(crate) fn bookmark(revision: Revision, initial_events_end: bool) -> Arc<Even
         revision,
         initial_events_end,
         frames: Frames::default(),
-    })
-}
-
-/// The same object with another revision; shares its bytes.
-fn at(stored: &Stored, revision: Revision) -> Arc<Stored> {
-    Arc::new(Stored {
-        namespace: stored.namespace.clone(),
-        name: stored.name.clone(),
-        revision,
-        bytes: stored.bytes.clone(),
-        attributes: stored.attributes.clone(),
     })
 }
 
@@ -300,7 +290,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::registry::Attributes;
+    use crate::registry::{Attributes, Findings};
 
     struct Labelled(&'static str);
 
@@ -322,6 +312,7 @@ mod tests {
             revision,
             bytes: Bytes::new(),
             attributes: Attributes { labels, ..Attributes::default() },
+            findings: Findings::default(),
         })))
     }
 

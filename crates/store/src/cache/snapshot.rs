@@ -73,23 +73,38 @@ impl Slot {
 /// The objects at one moment.
 #[derive(Clone, Default)]
 pub(crate) struct Snapshot {
-    /// No leaf is empty.
-    leaves: Arc<Vec<Arc<Vec<Slot>>>>,
+    leaves: Arc<Vec<Leaf>>,
+}
+
+/// Neighbours; there is at least one.
+#[derive(Clone)]
+struct Leaf {
+    /// The tail of the first, beside the others': a search among leaves looks at no object.
+    first: Arc<[u8]>,
+    slots: Arc<Vec<Slot>>,
+}
+
+impl Leaf {
+    /// # Panics
+    /// When there is no slot.
+    fn new(slots: Vec<Slot>) -> Self {
+        Self { first: slots[0].tail().into(), slots: Arc::new(slots) }
+    }
 }
 
 impl Snapshot {
     /// From objects in order.
     pub(crate) fn from_sorted(slots: Vec<Slot>) -> Self {
         // Three quarters full, so that the first insertions do not split every leaf.
-        let leaves = slots.chunks(LEAF / 4 * 3).map(|leaf| Arc::new(leaf.to_vec())).collect();
+        let leaves = slots.chunks(LEAF / 4 * 3).map(|leaf| Leaf::new(leaf.to_vec())).collect();
         Self { leaves: Arc::new(leaves) }
     }
 
     /// The object with this tail.
     pub(crate) fn get(&self, tail: &[u8]) -> Option<&Slot> {
-        let leaf = self.leaves.get(self.leaf_of(tail))?;
-        let index = leaf.binary_search_by(|slot| slot.compare(tail)).ok()?;
-        Some(&leaf[index])
+        let slots = &*self.leaves.get(self.leaf_of(tail))?.slots;
+        let index = slots.binary_search_by(|slot| slot.compare(tail)).ok()?;
+        Some(&slots[index])
     }
 
     /// Puts an object in, and gives the one that was there.
@@ -97,17 +112,20 @@ impl Snapshot {
         let at = self.leaf_of(tail);
         let leaves = Arc::make_mut(&mut self.leaves);
         let Some(leaf) = leaves.get_mut(at) else {
-            leaves.push(Arc::new(vec![slot]));
+            leaves.push(Leaf::new(vec![slot]));
             return None;
         };
-        let leaf = Arc::make_mut(leaf);
-        match leaf.binary_search_by(|present| present.compare(tail)) {
-            Ok(index) => Some(std::mem::replace(&mut leaf[index], slot)),
+        let slots = Arc::make_mut(&mut leaf.slots);
+        match slots.binary_search_by(|present| present.compare(tail)) {
+            Ok(index) => Some(std::mem::replace(&mut slots[index], slot)),
             Err(index) => {
-                leaf.insert(index, slot);
-                if LEAF < leaf.len() {
-                    let right = leaf.split_off(LEAF / 2);
-                    leaves.insert(at + 1, Arc::new(right));
+                slots.insert(index, slot);
+                if index == 0 {
+                    leaf.first = tail.into();
+                }
+                if LEAF < slots.len() {
+                    let right = slots.split_off(LEAF / 2);
+                    leaves.insert(at + 1, Leaf::new(right));
                 }
                 None
             }
@@ -117,19 +135,24 @@ impl Snapshot {
     /// Takes an object out.
     pub(crate) fn remove(&mut self, tail: &[u8]) -> Option<Slot> {
         let at = self.leaf_of(tail);
-        let index = self.leaves.get(at)?.binary_search_by(|slot| slot.compare(tail)).ok()?;
+        let index = self.leaves.get(at)?.slots.binary_search_by(|slot| slot.compare(tail)).ok()?;
         let leaves = Arc::make_mut(&mut self.leaves);
-        let leaf = Arc::make_mut(&mut leaves[at]);
-        let removed = leaf.remove(index);
-        if leaf.is_empty() {
-            leaves.remove(at);
+        let leaf = &mut leaves[at];
+        let slots = Arc::make_mut(&mut leaf.slots);
+        let removed = slots.remove(index);
+        match slots.first() {
+            None => {
+                leaves.remove(at);
+            }
+            Some(first) if index == 0 => leaf.first = first.tail().into(),
+            Some(_) => {}
         }
         Some(removed)
     }
 
     /// How many objects there are.
     pub(crate) fn len(&self) -> usize {
-        self.leaves.iter().map(|leaf| leaf.len()).sum()
+        self.leaves.iter().map(|leaf| leaf.slots.len()).sum()
     }
 
     /// How many objects lie below `prefix` from `start` on.
@@ -141,7 +164,7 @@ impl Snapshot {
         if to <= from {
             return 0;
         }
-        let within: usize = self.leaves[from.leaf..to.leaf].iter().map(|leaf| leaf.len()).sum();
+        let within: usize = self.leaves[from.leaf..to.leaf].iter().map(|leaf| leaf.slots.len()).sum();
         within + to.index - from.index
     }
 
@@ -151,14 +174,14 @@ impl Snapshot {
         let index = self
             .leaves
             .get(leaf)
-            .map_or(0, |slots| slots.partition_point(|slot| slot.compare(start) == Ordering::Less));
+            .map_or(0, |leaf| leaf.slots.partition_point(|slot| slot.compare(start) == Ordering::Less));
         let cursor = Cursor { leaf, index };
         self.normalize(cursor)
     }
 
     /// The object at `cursor`, if its tail begins with `prefix`; moves on.
     pub(crate) fn next(&self, cursor: &mut Cursor, prefix: &[u8]) -> Option<&Slot> {
-        let slot = self.leaves.get(cursor.leaf)?.get(cursor.index)?;
+        let slot = self.leaves.get(cursor.leaf)?.slots.get(cursor.index)?;
         if !slot.is_below(prefix) {
             return None;
         }
@@ -168,13 +191,13 @@ impl Snapshot {
 
     /// The leaf that holds `tail` or would.
     fn leaf_of(&self, tail: &[u8]) -> usize {
-        self.leaves.partition_point(|leaf| leaf[0].compare(tail) != Ordering::Greater).saturating_sub(1)
+        self.leaves.partition_point(|leaf| *leaf.first <= *tail).saturating_sub(1)
     }
 
     /// Past the end of a leaf is the beginning of the next.
     fn normalize(&self, cursor: Cursor) -> Cursor {
         match self.leaves.get(cursor.leaf) {
-            Some(leaf) if leaf.len() <= cursor.index => Cursor { leaf: cursor.leaf + 1, index: 0 },
+            Some(leaf) if leaf.slots.len() <= cursor.index => Cursor { leaf: cursor.leaf + 1, index: 0 },
             _ => cursor,
         }
     }
@@ -195,7 +218,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::registry::Attributes;
+    use crate::registry::{Attributes, Findings};
 
     fn slot(tail: &str, revision: Revision) -> Slot {
         let (namespace, name) = tail.split_once('/').unwrap_or(("", tail));
@@ -205,6 +228,7 @@ mod tests {
             revision,
             bytes: Bytes::new(),
             attributes: Attributes::default(),
+            findings: Findings::default(),
         }))
     }
 

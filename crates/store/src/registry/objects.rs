@@ -1,5 +1,6 @@
 //! Stored values into objects and back: decryption, attributes, and the wiping of plaintext.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use coffer_types::{SecretBytes, Status, Value};
 
 use super::error::{ReadError, Resource};
 use super::sealing::{InUse, Sealing};
-use super::{ObjectCodec, Stored};
+use super::{Findings, ObjectCodec, Stored};
 use crate::key::{KeySpace, ObjectKey};
 use crate::kv::{KeyValue, Revision, SharedValue};
 use crate::statistics::Counts;
@@ -114,6 +115,7 @@ impl Objects {
             // Wiped when the last reader is gone.
             bytes: Bytes::from_owner(plain),
             attributes,
+            findings: Findings::default(),
         }))
     }
 
@@ -128,9 +130,12 @@ impl Objects {
     }
 
     /// The plaintext to store: without `resourceVersion` and `selfLink`.
-    pub(crate) fn encode(&self, mut object: Value) -> Result<SecretBytes, Status> {
-        object.remove(&["metadata", "resourceVersion"]);
-        object.remove(&["metadata", "selfLink"]);
+    pub(crate) fn encode(&self, mut object: Cow<'_, Value>) -> Result<SecretBytes, Status> {
+        for field in ["resourceVersion", "selfLink"] {
+            if object.at(&["metadata", field]).is_some() {
+                object.to_mut().remove(&["metadata", field]);
+            }
+        }
         self.codec.encode(&object).map(SecretBytes::new).map_err(Status::plain)
     }
 

@@ -1,5 +1,6 @@
 //! Create, update and delete: transactions on the key's revision, repeated until one wins.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use coffer_types::meta::Meta;
@@ -50,7 +51,7 @@ impl Store {
             return Err(Status::plain("resourceVersion should not be set on objects to be created"));
         }
         let key = self.key(namespace, name)?;
-        let plain = self.objects.encode(object.clone())?;
+        let plain = self.objects.encode(Cow::Borrowed(object))?;
         let lease = self.lease_for(ttl_seconds).await?;
         let txn = Txn {
             compare: vec![Compare::ModRevision(key.bytes(), 0)],
@@ -98,7 +99,7 @@ impl Store {
                     }
                 },
             };
-            let plain = self.objects.encode(object)?;
+            let plain = self.objects.encode(Cow::Owned(object))?;
             if !state.stale && is_same(&state, &plain) {
                 if !state.confirmed {
                     state = self.read(&key).await?;
@@ -158,13 +159,7 @@ impl Store {
             }
             match self.compare_and(&key, stored.revision, Op::Delete { key: key.bytes() }).await? {
                 Outcome::Done(revision) => {
-                    return Ok(Arc::new(Stored {
-                        namespace: stored.namespace.clone(),
-                        name: stored.name.clone(),
-                        revision,
-                        bytes: stored.bytes.clone(),
-                        attributes: stored.attributes.clone(),
-                    }));
+                    return Ok(stored.at_revision(revision));
                 }
                 Outcome::Lost(kv) => state = self.state_of(kv)?,
             }

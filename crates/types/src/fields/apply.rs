@@ -171,7 +171,7 @@ impl Apply<'_> {
         })?;
         let changed = !same(live, &object);
         if let Some(owned) = managers.0.get_mut(&key) {
-            owned.set = owned.set.difference(&never_owned());
+            owned.set = owned.set.difference(never_owned());
             if changed {
                 owned.time = Some(write.time.to_owned());
             }

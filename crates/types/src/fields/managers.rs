@@ -1,6 +1,7 @@
 //! Who owns what: the entries of `metadata.managedFields`, decoded.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use crate::fields::error::SetError;
 use crate::fields::set::Set;
@@ -216,21 +217,24 @@ impl Owned {
 }
 
 /// What nobody owns: the identity of the object and what the server keeps about it.
-pub(crate) fn never_owned() -> Set {
-    Set::of_fields(&[
-        &["apiVersion"],
-        &["kind"],
-        &["metadata"],
-        &["metadata", "name"],
-        &["metadata", "namespace"],
-        &["metadata", "creationTimestamp"],
-        &["metadata", "selfLink"],
-        &["metadata", "uid"],
-        &["metadata", "clusterName"],
-        &["metadata", "generation"],
-        &["metadata", "managedFields"],
-        &["metadata", "resourceVersion"],
-    ])
+pub(crate) fn never_owned() -> &'static Set {
+    static NEVER_OWNED: LazyLock<Set> = LazyLock::new(|| {
+        Set::of_fields(&[
+            &["apiVersion"],
+            &["kind"],
+            &["metadata"],
+            &["metadata", "name"],
+            &["metadata", "namespace"],
+            &["metadata", "creationTimestamp"],
+            &["metadata", "selfLink"],
+            &["metadata", "uid"],
+            &["metadata", "clusterName"],
+            &["metadata", "generation"],
+            &["metadata", "managedFields"],
+            &["metadata", "resourceVersion"],
+        ])
+    });
+    &NEVER_OWNED
 }
 
 /// Takes the entries of `old` when `new` differs from it in their times only,

@@ -162,7 +162,7 @@ impl Write<'_> {
             Err(Failure::Conflicts(conflicts)) => return Err(conflicts.to_string()),
             Err(Failure::Other(text)) => return Err(text),
         };
-        let gained = self.kept(comparison.modified.union(&comparison.added)).difference(&never_owned());
+        let gained = self.kept(comparison.modified.union(&comparison.added)).difference(never_owned());
         if !gained.is_empty() {
             let identity = self.identity(false);
             let key = identity.key();

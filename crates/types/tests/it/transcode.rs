@@ -1,7 +1,8 @@
 //! The read path gives what decoding, setting the revision and encoding gives.
 
 use coffer_types::codec::transcode::{
-    ListHead, METADATA_V1, Part, Source, attributes, list_json, list_protobuf,
+    ListHead, METADATA_V1, Part, Source, attributes, begin_json, begin_protobuf, end_json, end_protobuf,
+    item_protobuf, items_json, list_json, list_protobuf, plan_protobuf,
 };
 use coffer_types::codec::transcode::{watch_json, watch_protobuf};
 use coffer_types::codec::{json, proto};
@@ -78,6 +79,20 @@ fn metadata_equals_decode_and_encode() {
         let mut actual = Vec::new();
         source(golden).to_envelope(Part::Metadata(METADATA_V1), &mut actual).expect("valid");
         assert!(actual == proto::encode_enveloped(partial, &object), "{}", golden.kind.kind);
+    }
+}
+
+/// What the server's own parts follow when they need no more.
+#[test]
+fn metadata_alone_equals_that_of_the_whole_object() {
+    for golden in stored() {
+        let mut expected = proto::decode_enveloped(&golden.envelope, None).expect("valid");
+        expected.set_type(&golden.kind.api_version(), golden.kind.kind);
+        let members = expected.as_object_mut().expect("an object");
+        members.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
+        expected.remove(&["metadata", "managedFields"]);
+        let actual = proto::decode_metadata(&golden.envelope, golden.kind).expect("valid");
+        assert!(actual == expected, "{}: {actual:?} is not {expected:?}", golden.kind.kind);
     }
 }
 
@@ -250,6 +265,58 @@ fn lists_and_events_are_framed_as_upstream() {
     let mut frame = Vec::new();
     watch_protobuf("ADDED", b"k8s\0x", &mut frame);
     assert_eq!(frame, b"\0\0\0\x10\x0a\x05ADDED\x12\x07\x0a\x05k8s\0x");
+}
+
+/// What a list is written in when it is too large for one piece.
+#[test]
+fn a_list_in_pieces_equals_the_whole_list() {
+    let items: Vec<_> = stored().into_iter().map(source).collect();
+    let custom = Source { kind: None, bytes: b"{\"metadata\":{\"name\":\"c\"}}\n", revision: 2 };
+    for (part, items, is_custom) in [
+        (Part::Whole, items.clone(), false),
+        (Part::Metadata(METADATA_V1), items.clone(), false),
+        (Part::Metadata(METADATA_V1), vec![custom; 3], true),
+        (Part::Whole, vec![custom; 3], true),
+        (Part::Whole, Vec::new(), false),
+    ] {
+        let head = ListHead {
+            api_version: "v1",
+            kind: "XList",
+            revision: 12,
+            continue_token: "t",
+            remaining: Some(3),
+            part,
+            typed_items: is_custom,
+        };
+        let whole = text(|out| list_json(&head, is_custom, items.clone(), out).expect("valid"));
+        for full in [1, 3000, usize::MAX] {
+            let mut pieces = Vec::new();
+            begin_json(&head, is_custom, &mut pieces);
+            let mut next = 0;
+            while next < items.len() {
+                let mut piece = Vec::new();
+                let rest = items[next..].iter().copied();
+                let written = items_json(&head, next == 0, rest, full, &mut piece).expect("valid");
+                assert!(0 < written && (full != 1 || written == 1), "{written}");
+                next += written;
+                pieces.extend(piece);
+            }
+            end_json(&head, is_custom, &mut pieces);
+            same(&String::from_utf8(pieces).expect("text"), &whole, "a list");
+        }
+        if is_custom && part == Part::Whole {
+            continue;
+        }
+        let (mut whole, mut pieces) = (Vec::new(), Vec::new());
+        list_protobuf(&head, items.clone(), &mut whole).expect("valid");
+        let plans: Vec<_> = items.iter().map(|item| plan_protobuf(item, part).expect("valid")).collect();
+        begin_protobuf(&head, plans.iter().map(|planned| planned.length()).sum(), &mut pieces);
+        for (planned, item) in plans.iter().zip(&items) {
+            item_protobuf(planned, item, part, &mut pieces).expect("valid");
+        }
+        end_protobuf(&mut pieces);
+        assert!(pieces == whole);
+    }
 }
 
 mod properties {

@@ -50,6 +50,50 @@ pub fn decode_enveloped(data: &[u8], expected: Option<&'static Kind>) -> Result<
     Ok(object)
 }
 
+/// Decodes of an enveloped object of a built-in kind nothing but its type and its metadata, and of that
+/// all but `managedFields`: they take longer than all the rest.
+pub fn decode_metadata(data: &[u8], kind: &'static Kind) -> Result<Value, DecodeError> {
+    let raw = open(data)?.raw;
+    let mut object = Value::object();
+    object.set_type(&kind.api_version(), kind.kind);
+    let field = kind.message.field("metadata");
+    let Some((number, Shape::One(Type::Message(object_meta)))) =
+        field.map(|field| (field.number, field.shape))
+    else {
+        return Ok(object);
+    };
+    let managed = object_meta.field("managedFields").map_or(0, |field| field.number);
+    let mut kept = Vec::new();
+    let mut reader = Reader::new(raw, kind.message.name);
+    while let Some(entry) = reader.next()? {
+        if entry.number == number {
+            let metadata =
+                entry.bytes().ok_or_else(|| wrong_wire_type(entry.wire_type.number(), "metadata"))?;
+            keep_others(object_meta, managed, metadata, &mut kept)?;
+        }
+    }
+    let metadata = decode(object_meta, &kept)?;
+    object.set(&["metadata"], metadata);
+    Ok(object)
+}
+
+/// Appends a message without the fields of one number.
+fn keep_others(
+    message: &'static Message,
+    number: u32,
+    bytes: &[u8],
+    kept: &mut Vec<u8>,
+) -> Result<(), DecodeError> {
+    let mut reader = Reader::new(bytes, message.name);
+    loop {
+        let start = bytes.len() - reader.remaining();
+        let Some(entry) = reader.next()? else { return Ok(()) };
+        if entry.number != number {
+            kept.extend_from_slice(&bytes[start..bytes.len() - reader.remaining()]);
+        }
+    }
+}
+
 struct Decoder {
     messages: usize,
 }

@@ -97,17 +97,8 @@ pub fn wrap(out: &mut Vec<u8>, api_version: &str, kind: &str, write: impl FnOnce
     put_bytes(out, 4, b"");
 }
 
-/// As [`wrap`], for a message whose length is known.
-pub(in crate::codec) fn wrap_sized(
-    out: &mut Vec<u8>,
-    api_version: &str,
-    kind: &str,
-    length: usize,
-    write: impl FnOnce(&mut Vec<u8>),
-) {
-    /// More than the rest of the envelope takes, its names aside.
-    const AROUND: usize = 64;
-    out.reserve(length + api_version.len() + kind.len() + AROUND);
+/// What stands before a message whose length is known; [`end_sized`] stands after it.
+pub(in crate::codec) fn begin_sized(out: &mut Vec<u8>, api_version: &str, kind: &str, length: usize) {
     out.extend_from_slice(MAGIC);
     put_nested(out, 1, |out| {
         put_bytes(out, 1, api_version.as_bytes());
@@ -115,9 +106,10 @@ pub(in crate::codec) fn wrap_sized(
     });
     put_tag(out, 2, WireType::Bytes);
     put_varint(out, length as u64);
-    let start = out.len();
-    write(out);
-    debug_assert_eq!(out.len() - start, length, "the message has the length that was announced");
+}
+
+/// What stands after the message of [`begin_sized`].
+pub(in crate::codec) fn end_sized(out: &mut Vec<u8>) {
     put_bytes(out, 3, b"");
     put_bytes(out, 4, b"");
 }

@@ -9,7 +9,7 @@ mod encode;
 mod envelope;
 
 pub(super) use decode::{IntOrText, int_or_text, last_bytes, timestamp};
-pub use decode::{decode, decode_enveloped};
+pub use decode::{decode, decode_enveloped, decode_metadata};
 pub use encode::{encode, encode_enveloped};
 pub use envelope::{Envelope, MAGIC, open, wrap};
-pub(super) use envelope::{raw, wrap_sized};
+pub(super) use envelope::{begin_sized, end_sized, raw};

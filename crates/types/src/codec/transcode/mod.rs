@@ -12,7 +12,10 @@ mod message;
 mod splice;
 
 pub use attributes::{Selectable, attributes};
-pub use frames::{ListHead, list_json, list_protobuf, watch_json, watch_protobuf};
+pub use frames::{
+    ListHead, Planned, begin_json, begin_protobuf, end_json, end_protobuf, item_protobuf, items_json,
+    list_json, list_protobuf, plan_protobuf, watch_json, watch_protobuf,
+};
 
 use super::DecodeError;
 use super::proto::{self, MAGIC};

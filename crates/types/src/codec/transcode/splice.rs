@@ -21,6 +21,49 @@ pub(super) struct Spliced<'a> {
     revision: i64,
 }
 
+/// Where in its stored bytes the pieces of a message are: to make them once and write them later.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Places {
+    around: [Place; 2],
+    metadata: [Place; 2],
+    number: u32,
+}
+
+/// Where a piece begins, and its length.
+type Place = (u32, u32);
+
+impl Places {
+    /// The places of a message's pieces in `stored`; `None` when they are beyond 4 GiB.
+    pub(super) fn of(spliced: &Spliced<'_>, stored: &[u8]) -> Option<Self> {
+        let place = |piece: &[u8]| -> Option<Place> {
+            if piece.is_empty() {
+                return Some((0, 0));
+            }
+            let start = piece.as_ptr().addr().checked_sub(stored.as_ptr().addr())?;
+            Some((u32::try_from(start).ok()?, u32::try_from(piece.len()).ok()?))
+        };
+        Some(Self {
+            around: [place(spliced.around.0)?, place(spliced.around.1)?],
+            metadata: [place(spliced.metadata.0)?, place(spliced.metadata.1)?],
+            number: spliced.number,
+        })
+    }
+
+    /// The message again, from the same bytes.
+    pub(super) fn spliced<'a>(&self, stored: &'a [u8], revision: i64) -> Option<Spliced<'a>> {
+        let piece = |(start, length): Place| {
+            let start = usize::try_from(start).ok()?;
+            stored.get(start..start.checked_add(usize::try_from(length).ok()?)?)
+        };
+        Some(Spliced {
+            around: (piece(self.around[0])?, piece(self.around[1])?),
+            number: self.number,
+            metadata: (piece(self.metadata[0])?, piece(self.metadata[1])?),
+            revision,
+        })
+    }
+}
+
 impl<'a> Spliced<'a> {
     /// The message `raw`, or of it only the metadata as a `PartialObjectMetadata`.
     /// `number` is that of the field `metadata`.

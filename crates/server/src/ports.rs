@@ -251,6 +251,17 @@ pub enum Change {
     Deleted(Box<Value>),
 }
 
+/// What of the objects of a resource a follower looks at. Nothing else is decoded for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interest {
+    /// Whole objects, all of them.
+    Whole,
+    /// The metadata of all objects, and of that all but who owns which field.
+    Metadata,
+    /// Whole objects, of those whose field (by which the kind can be selected) has this text.
+    Field(&'static str, &'static str),
+}
+
 /// Stored objects as the server's own parts reach them: authenticators, admission, controllers.
 ///
 /// Writes go through the resource's strategy (defaulting, validation, finalizers) and are
@@ -265,6 +276,21 @@ pub trait Objects: Send + Sync + 'static {
         name: &str,
         live: bool,
     ) -> Result<Option<Value>, Status>;
+
+    /// The text of a field by which the kind can be selected, such as `status.phase`, of one object: without
+    /// decoding it where that can be had. `None` where there is no such object.
+    async fn field(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        name: &str,
+        field: &'static str,
+        live: bool,
+    ) -> Result<Option<String>, Status> {
+        let path: Vec<&str> = field.split('.').collect();
+        let found = self.get(resource, namespace, name, live).await?;
+        Ok(found.map(|object| object.str_at(&path).to_owned()))
+    }
 
     /// Every object of one namespace, or of all for "".
     async fn list(&self, resource: &GroupResource, namespace: &str) -> Result<Vec<Value>, Status>;
@@ -290,8 +316,9 @@ pub trait Objects: Send + Sync + 'static {
         deletion: &Deletion,
     ) -> Result<(), Status>;
 
-    /// Every change from the present state on. Never ends: once the server has stopped, nothing more comes.
-    fn watch(&self, resource: &GroupResource) -> BoxStream<'static, Change>;
+    /// Every change from the present state on, of what `interest` says. Never ends: once the server has
+    /// stopped, nothing more comes.
+    fn watch(&self, resource: &GroupResource, interest: Interest) -> BoxStream<'static, Change>;
 
     /// Every resource that can be listed and deleted; the same allocation as long as it is the same.
     fn served(&self) -> Arc<[ServedResource]>;

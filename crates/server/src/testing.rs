@@ -15,7 +15,7 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use parking_lot::Mutex;
 
-use crate::ports::{Change, Deletion, GroupResource, Objects, ServedResource};
+use crate::ports::{Change, Deletion, GroupResource, Interest, Objects, ServedResource};
 
 /// Runs a future that needs no timer and no socket.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
@@ -200,7 +200,7 @@ impl Objects for MemoryObjects {
         }
     }
 
-    fn watch(&self, resource: &GroupResource) -> BoxStream<'static, Change> {
+    fn watch(&self, resource: &GroupResource, _interest: Interest) -> BoxStream<'static, Change> {
         let objects = self.objects.lock();
         let now = objects.iter().filter(|((own, _, _), _)| own == resource);
         let now = now.map(|(_, object)| object.clone()).collect();

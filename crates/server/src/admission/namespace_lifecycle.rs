@@ -18,6 +18,8 @@ pub const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 const MISSING_WAIT: Duration = Duration::from_millis(50);
 /// How long after a deletion the cache is not believed that a namespace lives.
 const DISTRUST: Duration = Duration::from_secs(30);
+/// The phase of a namespace that is going away.
+const TERMINATING: &str = "Terminating";
 /// How many recent deletions are remembered at most.
 const MAX_REMEMBERED: usize = 100;
 
@@ -50,9 +52,11 @@ impl NamespaceLifecycle {
         self.deleted.lock().get(name).is_some_and(|until| now < *until)
     }
 
-    async fn find(&self, name: &str, live: bool) -> Result<Option<Value>, Status> {
+    /// The phase of a namespace.
+    async fn find(&self, name: &str, live: bool) -> Result<Option<String>, Status> {
         let resource = GroupResource::new("", "namespaces");
-        self.objects.get(&resource, "", name, live).await.map_err(|status| Status::internal(status.message))
+        let phase = self.objects.field(&resource, "", name, "status.phase", live).await;
+        phase.map_err(|status| Status::internal(status.message))
     }
 
     async fn check(&self, request: &Admission<'_>, object: Option<&Value>) -> Result<(), Status> {
@@ -74,28 +78,23 @@ impl NamespaceLifecycle {
         if name.is_empty() || request.operation != Operation::Create || is_review {
             return Ok(());
         }
-        let mut namespace = self.find(name, false).await?;
-        if namespace.is_none() {
+        let mut phase = self.find(name, false).await?;
+        if phase.is_none() {
             self.clock.sleep(MISSING_WAIT).await;
-            namespace = self.find(name, false).await?;
+            phase = self.find(name, false).await?;
         }
-        let stale =
-            namespace.as_ref().is_some_and(|found| !is_terminating(found) && self.is_distrusted(name));
-        if namespace.is_none() || stale {
-            namespace = self.find(name, true).await?;
+        let stale = phase.as_ref().is_some_and(|phase| phase != TERMINATING && self.is_distrusted(name));
+        if phase.is_none() || stale {
+            phase = self.find(name, true).await?;
         }
-        let Some(namespace) = namespace else { return Err(Status::not_found("", "namespaces", name)) };
-        if !is_terminating(&namespace) {
+        let Some(phase) = phase else { return Err(Status::not_found("", "namespaces", name)) };
+        if phase != TERMINATING {
             return Ok(());
         }
         let why = format!("unable to create new content in namespace {name} because it is being terminated");
         let cause = format!("namespace {name} is being terminated");
         Err(forbid(request, object, why).with_cause("NamespaceTerminating", cause, "metadata.namespace"))
     }
-}
-
-fn is_terminating(namespace: &Value) -> bool {
-    namespace.str_at(&["status", "phase"]) == "Terminating"
 }
 
 #[async_trait]

@@ -19,7 +19,7 @@ use coffer_types::Value;
 use coffer_types::meta::Meta as _;
 
 use super::{Action, Controller, Edit, Event, Owner, Target};
-use crate::ports::{Change, GroupResource, Propagation, ServedResource};
+use crate::ports::{Change, GroupResource, Interest, Propagation, ServedResource};
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
@@ -233,6 +233,10 @@ impl Controller for GarbageCollector {
     /// Everything but events, which are many and nobody's dependents.
     fn watches(&self, served: &[ServedResource]) -> Vec<GroupResource> {
         served.iter().map(|resource| resource.name.clone()).filter(|name| name.resource != "events").collect()
+    }
+
+    fn interest(&self, _resource: &GroupResource) -> Interest {
+        Interest::Metadata
     }
 
     fn step(&mut self, event: Event) -> Vec<Action> {

@@ -33,7 +33,7 @@ use coffer_types::time::Timestamp;
 
 pub use self::shell::{feed_node_graph, feed_policy, run};
 pub use self::token_secrets::Filling;
-use crate::ports::{Change, Deletion, GroupResource, Propagation, ServedResource};
+use crate::ports::{Change, Deletion, GroupResource, Interest, Propagation, ServedResource};
 use crate::service_addresses::Range;
 use crate::tokens::jws::SigningKey;
 
@@ -289,6 +289,11 @@ pub trait Controller: Send + 'static {
 
     /// The resources whose changes it wants, given what is served.
     fn watches(&self, served: &[ServedResource]) -> Vec<GroupResource>;
+
+    /// What it looks at of the objects of one of them.
+    fn interest(&self, _resource: &GroupResource) -> Interest {
+        Interest::Whole
+    }
 
     /// What to do about an event.
     fn step(&mut self, event: Event) -> Vec<Action>;

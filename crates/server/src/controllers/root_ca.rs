@@ -5,7 +5,7 @@ use coffer_types::meta::Meta as _;
 
 use super::service_accounts::live;
 use super::{Action, Controller, Edit, Event, Mirror, Target, core};
-use crate::ports::{Change, GroupResource, ServedResource};
+use crate::ports::{Change, GroupResource, Interest, ServedResource};
 
 const NAME: &str = "kube-root-ca.crt";
 const KEY: &str = "ca.crt";
@@ -52,6 +52,10 @@ impl Controller for RootCa {
 
     fn watches(&self, _served: &[ServedResource]) -> Vec<GroupResource> {
         vec![core("namespaces"), core("configmaps")]
+    }
+
+    fn interest(&self, resource: &GroupResource) -> Interest {
+        if *resource == core("configmaps") { Interest::Field("metadata.name", NAME) } else { Interest::Whole }
     }
 
     fn step(&mut self, event: Event) -> Vec<Action> {

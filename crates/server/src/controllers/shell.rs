@@ -16,7 +16,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use super::{Action, Controller, Edit, Event, Owner, Report, Target, core};
 use crate::authz::rbac::PolicyKind;
 use crate::authz::{NodeAuthorizer, Rbac};
-use crate::ports::{Change, GroupResource, Objects, ServedResource};
+use crate::ports::{Change, GroupResource, Interest, Objects, ServedResource};
 
 /// How often everything is looked at again, newly served resources included, as upstream's collector does.
 const RESYNC: Duration = Duration::from_secs(30);
@@ -51,7 +51,10 @@ pub async fn run(controller: Box<dyn Controller>, objects: Arc<dyn Objects>, clo
             let added: Vec<GroupResource> =
                 wanted.into_iter().filter(|resource| watched.insert(resource.clone())).collect();
             if !added.is_empty() {
-                inputs.extend(added.into_iter().map(|resource| watch(&*shell.objects, resource)));
+                inputs.extend(added.into_iter().map(|resource| {
+                    let interest = shell.controller.interest(&resource);
+                    watch(&*shell.objects, resource, interest)
+                }));
                 shell.survive(Event::Watching(watched.iter().cloned().collect())).await;
             }
             chosen_from = Some(served);
@@ -154,7 +157,7 @@ impl Shell {
 pub async fn feed_policy(rbac: Arc<Rbac>, objects: Arc<dyn Objects>, ready: Arc<AtomicBool>) {
     let streams = PolicyKind::ALL.map(|kind| {
         let resource = GroupResource::new(crate::authz::bootstrap::GROUP, kind.resource());
-        objects.watch(&resource).map(move |change| (kind, change)).boxed()
+        objects.watch(&resource, Interest::Whole).map(move |change| (kind, change)).boxed()
     });
     let mut changes = futures::stream::select_all(streams);
     let mut seen: Vec<PolicyKind> = Vec::new();
@@ -171,15 +174,16 @@ pub async fn feed_policy(rbac: Arc<Rbac>, objects: Arc<dyn Objects>, ready: Arc<
 
 /// Keeps what nodes may read up to date until the future is dropped.
 pub async fn feed_node_graph(node: Arc<NodeAuthorizer>, objects: Arc<dyn Objects>) {
-    let mut pods = objects.watch(&core("pods"));
+    let mut pods = objects.watch(&core("pods"), Interest::Whole);
     while let Some(change) = pods.next().await {
         node.apply(&change);
     }
 }
 
-fn watch(objects: &dyn Objects, resource: GroupResource) -> BoxStream<'static, Input> {
+fn watch(objects: &dyn Objects, resource: GroupResource, interest: Interest) -> BoxStream<'static, Input> {
     let ended = resource.clone();
-    let changes = objects.watch(&resource).map(move |change| Input::Changed(resource.clone(), change));
+    let changes =
+        objects.watch(&resource, interest).map(move |change| Input::Changed(resource.clone(), change));
     changes.chain(futures::stream::once(async move { Input::Ended(ended) })).boxed()
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{Action, Controller, Edit, Event, Mirror, Owner, Target, core};
 use crate::authn::service_account_username;
-use crate::ports::{Change, GroupResource, ServedResource};
+use crate::ports::{Change, GroupResource, Interest, ServedResource};
 use crate::tokens::LEGACY_ISSUER;
 use crate::tokens::jws::SigningKey;
 
@@ -138,6 +138,10 @@ impl Controller for TokenSecrets {
 
     fn watches(&self, _served: &[ServedResource]) -> Vec<GroupResource> {
         vec![core("serviceaccounts"), core("secrets")]
+    }
+
+    fn interest(&self, resource: &GroupResource) -> Interest {
+        if *resource == core("secrets") { Interest::Field("type", SECRET_TYPE) } else { Interest::Whole }
     }
 
     fn step(&mut self, event: Event) -> Vec<Action> {

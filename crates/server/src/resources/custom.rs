@@ -31,7 +31,7 @@ use crate::crd::scale::ScalePaths;
 use crate::crd::selectable::SelectableField;
 use crate::crd::{definition, resource};
 use crate::negotiate::Offers;
-use crate::ports::{Change, GroupResource, Objects};
+use crate::ports::{Change, GroupResource, Interest, Objects};
 use crate::state::Server;
 use crate::webhook::Services;
 use crate::wire::{CustomCodec, CustomState, CustomWire, Schemas, StorageCodec, Wire};
@@ -82,7 +82,7 @@ impl CustomResources {
     }
 
     async fn run(&mut self) {
-        let mut changes = self.objects.watch(&definitions());
+        let mut changes = self.objects.watch(&definitions(), Interest::Whole);
         loop {
             let change = tokio::select! {
                 () = self.server.stop.cancelled() => return,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use coffer_store::registry::{
-    Attributes as Selected, Event, EventType, ListRequest, Predicate, ReadAt, WatchOptions,
+    Attributes as Selected, Event, EventType, ListRequest, Predicate, ReadAt, Stored, WatchOptions,
 };
 use coffer_types::meta::Meta as _;
 use coffer_types::{Status, Value};
@@ -20,7 +20,7 @@ use crate::handlers::update::Change as Write;
 use crate::handlers::write::{Scope, decoded};
 use crate::handlers::{bind, create, delete, update};
 use crate::ports::{
-    Attributes, Change, Deletion, GroupResource, Objects, Propagation, ServedResource, UserInfo,
+    Attributes, Change, Deletion, GroupResource, Interest, Objects, Propagation, ServedResource, UserInfo,
 };
 use crate::state::Server;
 
@@ -33,16 +33,18 @@ const RESTART_PAUSE: Duration = Duration::from_millis(200);
 /// [`Objects`] over the served resources; usable once the server exists.
 pub(crate) struct StoredObjects(Arc<SetOnce<Arc<Server>>>);
 
-/// Everything.
-pub(crate) struct All;
-
-impl Predicate for All {
+impl Predicate for Interest {
     fn is_everything(&self) -> bool {
-        true
+        !matches!(self, Self::Field(..))
     }
 
-    fn matches(&self, _attributes: &Selected) -> bool {
-        true
+    fn matches(&self, attributes: &Selected) -> bool {
+        match self {
+            Self::Whole | Self::Metadata => true,
+            Self::Field(name, wanted) => {
+                attributes.fields.iter().any(|(own, text)| own == name && text == wanted)
+            }
+        }
     }
 }
 
@@ -127,6 +129,26 @@ impl Objects for StoredObjects {
         }
     }
 
+    async fn field(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        name: &str,
+        field: &'static str,
+        live: bool,
+    ) -> Result<Option<String>, Status> {
+        let resource = self.resource(resource)?;
+        let at = if live { ReadAt::Latest } else { ReadAt::Any };
+        match resource.registry()?.get(namespace, name, at).await {
+            Ok(stored) => {
+                let found = stored.attributes.fields.iter().find(|(own, _)| *own == field);
+                Ok(Some(found.map(|(_, text)| text.clone()).unwrap_or_default()))
+            }
+            Err(status) if status.code == 404 => Ok(None),
+            Err(status) => Err(status),
+        }
+    }
+
     async fn list(&self, resource: &GroupResource, namespace: &str) -> Result<Vec<Value>, Status> {
         let resource = self.resource(resource)?;
         let page = resource.registry()?.list(everything(namespace, ReadAt::Latest)).await?;
@@ -189,8 +211,9 @@ impl Objects for StoredObjects {
         delete::run(&mut scope, &options).await.map(drop)
     }
 
-    fn watch(&self, resource: &GroupResource) -> BoxStream<'static, Change> {
-        let state = Watching { server: Arc::clone(&self.0), resource: resource.clone(), open: None };
+    fn watch(&self, resource: &GroupResource, interest: Interest) -> BoxStream<'static, Change> {
+        let state =
+            Watching { server: Arc::clone(&self.0), resource: resource.clone(), interest, open: None };
         stream::unfold(state, |mut state| async move {
             match state.next().await {
                 Some(change) => Some((change, state)),
@@ -213,7 +236,7 @@ fn everything(namespace: &str, at: ReadAt) -> ListRequest {
         at,
         limit: 0,
         continue_token: String::new(),
-        predicate: Arc::new(All),
+        predicate: Arc::new(Interest::Whole),
     }
 }
 
@@ -221,6 +244,7 @@ fn everything(namespace: &str, at: ReadAt) -> ListRequest {
 struct Watching {
     server: Arc<SetOnce<Arc<Server>>>,
     resource: GroupResource,
+    interest: Interest,
     open: Option<(Arc<Resource>, coffer_store::registry::EventStream)>,
 }
 
@@ -248,7 +272,7 @@ impl Watching {
             };
             match event {
                 Some(Ok(event)) => {
-                    if let Some(change) = change(resource, &event) {
+                    if let Some(change) = change(resource, self.interest, &event) {
                         return Some(change);
                     }
                 }
@@ -261,7 +285,9 @@ impl Watching {
     async fn start(&mut self, server: &Server) -> Option<Change> {
         let resource = server.resources.preferred(&self.resource)?;
         let registry = resource.registry().ok()?;
-        let page = registry.list(everything("", ReadAt::Any)).await.ok()?;
+        let predicate: Arc<dyn Predicate> = Arc::new(self.interest);
+        let wanted = ListRequest { predicate: Arc::clone(&predicate), ..everything("", ReadAt::Any) };
+        let page = registry.list(wanted).await.ok()?;
         let events = registry
             .watch(WatchOptions {
                 namespace: String::new(),
@@ -270,19 +296,27 @@ impl Watching {
                 send_initial_events: None,
                 bookmarks: false,
                 timeout: None,
-                predicate: Arc::new(All),
+                predicate,
             })
             .await
             .ok()?;
-        let objects = page.items.iter().filter_map(|stored| resource.wire.read(stored).ok()).collect();
+        let objects =
+            page.items.iter().filter_map(|stored| read(&resource, self.interest, stored).ok()).collect();
         self.open = Some((resource, events));
         Some(Change::Reset(objects))
     }
 }
 
-fn change(resource: &Resource, event: &Event) -> Option<Change> {
+fn read(resource: &Resource, interest: Interest, stored: &Stored) -> Result<Value, Status> {
+    match interest {
+        Interest::Metadata => resource.wire.metadata(stored),
+        Interest::Whole | Interest::Field(..) => resource.wire.read(stored),
+    }
+}
+
+fn change(resource: &Resource, interest: Interest, event: &Event) -> Option<Change> {
     let stored = event.object.as_ref()?;
-    let object = match resource.wire.read(stored) {
+    let object = match read(resource, interest, stored) {
         Ok(object) => Box::new(object),
         Err(status) => {
             tracing::warn!(resource = resource.info.plural, name = stored.name, error = %status, "unreadable object");

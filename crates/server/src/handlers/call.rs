@@ -19,9 +19,9 @@ use crate::state::Server;
 pub(crate) struct Call {
     pub(crate) server: Arc<Server>,
     pub(crate) method: Method,
-    pub(crate) info: RequestInfo,
-    pub(crate) query: Query,
-    pub(crate) headers: HeaderMap,
+    pub(crate) info: Arc<RequestInfo>,
+    pub(crate) query: Arc<Query>,
+    pub(crate) headers: Arc<HeaderMap>,
     pub(crate) attributes: Attributes,
     /// Not yet read; behind a lock only so that handlers can share the call across threads.
     pub(crate) body: Mutex<Option<Body>>,

@@ -1,5 +1,6 @@
 //! Serves HTTP/1.1 or HTTP/2 on a connection whose handshake is done, and ends it when it is idle.
 
+use std::future::{Future as _, poll_fn};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use tokio::sync::Notify;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
+use super::gather::gather;
 use super::linger::Lingering;
 use super::pipeline::{Peer, Pipeline};
 use crate::body::{Body, BoxError};
@@ -71,16 +73,26 @@ pub(super) async fn serve(
             }
         })
     };
-    let io = TokioIo::new(Lingering::new(stream, Arc::clone(&clock)));
-    let connection = builder.serve_connection(io, service);
+    let (stream, sending) = gather(Lingering::new(stream, Arc::clone(&clock)));
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let (mut stopping, mut leaving, mut limit) = (false, false, HEADER_DEADLINE);
     loop {
         let idle = activity.open.load(Ordering::Acquire) == 0;
         tokio::select! {
-            result = connection.as_mut() => {
+            result = poll_fn(|context| {
+                let result = connection.as_mut().poll(context);
+                if result.is_pending() {
+                    sending.poll(context, 0 < activity.open.load(Ordering::Acquire));
+                }
+                result
+            }) => {
                 if let Err(error) = result {
                     tracing::debug!(%address, %error, "connection ended");
+                }
+                tokio::select! {
+                    () = sending.rest() => {}
+                    () = clock.sleep(GOODBYE_DEADLINE) => {}
                 }
                 return;
             }

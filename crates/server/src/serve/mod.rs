@@ -1,6 +1,7 @@
 //! From a socket, or from inside the process, to a handler and back.
 
 pub mod connection;
+mod gather;
 mod half_open;
 mod in_process;
 pub mod linger;

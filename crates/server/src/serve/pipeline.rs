@@ -62,6 +62,13 @@ pub(crate) struct Peer {
     pub(crate) user: Option<UserInfo>,
 }
 
+/// What a request begins with.
+struct Head {
+    method: Method,
+    uri: http::Uri,
+    headers: Arc<http::HeaderMap>,
+}
+
 /// The filters around the handlers.
 pub(crate) struct Pipeline {
     server: Arc<Server>,
@@ -103,9 +110,10 @@ impl Pipeline {
     async fn answer(&self, request: Request<Body>, peer: Arc<Peer>) -> Response<Body> {
         let started = self.server.clock.monotonic();
         let (parts, body) = request.into_parts();
+        let parts = Head { method: parts.method, uri: parts.uri, headers: Arc::new(parts.headers) };
         let audit_id = self.audit_id(&parts);
-        let query = Query::parse(parts.uri.query().unwrap_or_default());
-        let info = RequestInfo::new(&parts.method, parts.uri.path(), &query);
+        let query = Arc::new(Query::parse(parts.uri.query().unwrap_or_default()));
+        let info = RequestInfo::new(&parts.method, parts.uri.path(), &query).map(Arc::new);
         let mut record = Record::default();
         let answer = match &info {
             None => Ok(respond::text(StatusCode::BAD_REQUEST, "400 Bad Request")),
@@ -158,10 +166,10 @@ impl Pipeline {
     /// The filters in their order, then the handler.
     fn run<'a>(
         &'a self,
-        parts: &'a http::request::Parts,
+        parts: &'a Head,
         body: Body,
-        info: &'a RequestInfo,
-        query: &'a Query,
+        info: &'a Arc<RequestInfo>,
+        query: &'a Arc<Query>,
         peer: &'a Peer,
         record: &'a mut Record,
     ) -> BoxFuture<'a, Result<Response<Body>, Status>> {
@@ -171,10 +179,10 @@ impl Pipeline {
 
     async fn filters(
         &self,
-        parts: &http::request::Parts,
+        parts: &Head,
         body: Body,
-        info: &RequestInfo,
-        query: &Query,
+        info: &Arc<RequestInfo>,
+        query: &Arc<Query>,
         peer: &Peer,
         record: &mut Record,
     ) -> Result<Response<Body>, Status> {
@@ -202,9 +210,9 @@ impl Pipeline {
             let mut call = Call {
                 server: Arc::clone(&self.server),
                 method: parts.method.clone(),
-                info: info.clone(),
-                query: query.clone(),
-                headers: parts.headers.clone(),
+                info: Arc::clone(info),
+                query: Arc::clone(query),
+                headers: Arc::clone(&parts.headers),
                 attributes,
                 body: Mutex::new(Some(body)),
                 warnings: Vec::new(),
@@ -222,7 +230,7 @@ impl Pipeline {
         }
     }
 
-    async fn authenticate(&self, parts: &http::request::Parts, peer: &Peer) -> Result<Authenticated, Status> {
+    async fn authenticate(&self, parts: &Head, peer: &Peer) -> Result<Authenticated, Status> {
         if let Some(user) = &peer.user {
             return Ok(Authenticated {
                 user: user.clone(),
@@ -237,7 +245,7 @@ impl Pipeline {
     /// The user whom the request wants to act as, when it may.
     async fn impersonated(
         &self,
-        parts: &http::request::Parts,
+        parts: &Head,
         info: &RequestInfo,
         user: UserInfo,
     ) -> Result<UserInfo, Status> {
@@ -270,7 +278,7 @@ impl Pipeline {
         &self,
         attributes: &Attributes,
         query: &Query,
-        parts: &http::request::Parts,
+        parts: &Head,
     ) -> Result<Option<Response<Body>>, Status> {
         let (decision, error) = self.server.authorizer.authorize(attributes).await;
         let reason = match decision {
@@ -291,7 +299,7 @@ impl Pipeline {
         Ok(Some(response))
     }
 
-    fn audit_id(&self, parts: &http::request::Parts) -> String {
+    fn audit_id(&self, parts: &Head) -> String {
         let sent = parts.headers.get(AUDIT_ID).and_then(|value| value.to_str().ok());
         match sent {
             Some(sent) if !sent.is_empty() && sent.len() <= MAX_AUDIT_ID => sent.to_owned(),
@@ -360,7 +368,7 @@ fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-fn content_length(parts: &http::request::Parts) -> Option<u64> {
+fn content_length(parts: &Head) -> Option<u64> {
     parts.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 

@@ -8,11 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::{OptionFuture, join};
 use futures::{FutureExt as _, StreamExt as _};
 
 use super::snapshot::Slot;
 use super::{Arrived, Cache};
-use crate::kv::{KeyValue, KvError, KvEvent, RangeRequest, Revision, WatchMessage, WatchRequest};
+use crate::kv::{
+    KeyValue, KvError, KvEvent, RangeRequest, RangeResponse, Revision, WatchMessage, WatchRequest,
+};
 use crate::registry::objects::Objects;
 use crate::statistics::Operation;
 
@@ -75,29 +78,40 @@ async fn list(cache: &Cache) -> Result<(Vec<Slot>, Revision), KvError> {
         limit: FIRST_PAGE,
         ..RangeRequest::default()
     };
-    let counts = &cache.objects.counts;
     let mut slots = Vec::new();
+    let mut page = range(cache, &request).await?;
+    request.revision = page.revision;
     loop {
-        let page = cache.shared.kv.range(request.clone());
-        let page = counts.request(cache.clock(), Operation::List, page).await?;
-        if request.revision == 0 {
-            request.revision = page.revision;
-        }
-        for kv in &page.items {
-            slots.push(match cache.objects.open_or_keep(kv) {
-                Ok(stored) => Slot::Good(stored),
-                Err(unreadable) => Slot::Corrupt(unreadable),
-            });
-            if slots.len() % YIELD_EVERY == 0 {
-                tokio::task::yield_now().await;
-            }
-        }
-        match page.items.last() {
+        // The store looks for the next page while this one is decrypted.
+        let next = match page.items.last() {
             Some(last) if page.more => {
                 request.start = after(&last.key);
                 request.limit = next_limit(request.limit, &page.items);
+                Some(range(cache, &request))
             }
-            _ => return Ok((slots, request.revision)),
+            _ => None,
+        };
+        let (next, ()) = join(OptionFuture::from(next), open(cache, &page.items, &mut slots)).await;
+        match next {
+            Some(next) => page = next?,
+            None => return Ok((slots, request.revision)),
+        }
+    }
+}
+
+async fn range(cache: &Cache, request: &RangeRequest) -> Result<RangeResponse, KvError> {
+    let page = cache.shared.kv.range(request.clone());
+    cache.objects.counts.request(cache.clock(), Operation::List, page).await
+}
+
+async fn open(cache: &Cache, page: &[KeyValue], slots: &mut Vec<Slot>) {
+    for kv in page {
+        slots.push(match cache.objects.open_or_keep(kv) {
+            Ok(stored) => Slot::Good(stored),
+            Err(unreadable) => Slot::Corrupt(unreadable),
+        });
+        if slots.len().is_multiple_of(YIELD_EVERY) {
+            tokio::task::yield_now().await;
         }
     }
 }

@@ -1,25 +1,33 @@
 //! The way to each server.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
 use prost::Message;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::TlsConnector;
 use tonic::client::Grpc;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity};
 use tonic::{Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
+use super::line::Line;
 use super::{ConnectError, EtcdConfig};
 
 /// What one stream may have on its way. A watch that nobody reads stops here,
-const STREAM_WINDOW: u32 = 1 << 20;
+pub(super) const STREAM_WINDOW: u32 = 1 << 20;
 /// and leaves the connection, which has no limit of its own, to the others.
-const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
+pub(super) const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
-/// A server's address and the connection to it, which is made when it is needed and again when it broke.
+/// A server's address and the connections to it, which are made when they are needed and again when they
+/// broke: one for calls with one answer, one for streams.
 pub(super) struct Endpoint {
     pub(super) url: String,
+    line: Line,
     channel: Channel,
     /// Its version has been asked for.
     pub(super) known: AtomicBool,
@@ -47,7 +55,9 @@ impl Endpoint {
             .keep_alive_while_idle(true)
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW);
+        let mut connector = None;
         if scheme == "https" {
+            connector = Some(tls_connector(config).map_err(invalid)?);
             let mut tls = ClientTlsConfig::new().timeout(config.dial_timeout);
             tls = match &config.ca {
                 Some(pem) => tls.ca_certificate(Certificate::from_pem(pem)),
@@ -58,7 +68,8 @@ impl Endpoint {
             }
             endpoint = endpoint.tls_config(tls).map_err(|error| invalid(tls_reason(&error)))?;
         }
-        Ok(Self { channel: endpoint.connect_lazy(), known: AtomicBool::new(false), url })
+        let line = Line::new(endpoint.uri().clone(), connector, config).map_err(invalid)?;
+        Ok(Self { line, channel: endpoint.connect_lazy(), known: AtomicBool::new(false), url })
     }
 
     fn client(&self) -> Grpc<Channel> {
@@ -71,15 +82,13 @@ impl Endpoint {
     /// Calls a method with one request and one answer.
     pub(super) async fn unary<Q, A>(&self, path: &'static str, request: Q) -> Result<A, Status>
     where
-        Q: Message + 'static,
-        A: Message + Default + 'static,
+        Q: Message,
+        A: Message + Default,
     {
-        let mut client = self.client();
-        client.ready().await.map_err(|error| Status::from_error(error.into()))?;
-        let codec = ProstCodec::<Q, A>::default();
-        let answer = client.unary(Request::new(request), PathAndQuery::from_static(path), codec).await?;
+        let answer = self.line.call(path, &request).await?;
+        let answer = A::decode(answer).map_err(|error| Status::internal(error.to_string()))?;
         self.known.store(true, Ordering::Relaxed);
-        Ok(answer.into_inner())
+        Ok(answer)
     }
 
     /// Calls a method with a stream each way.
@@ -97,6 +106,40 @@ impl Endpoint {
         let codec = ProstCodec::<Q, A>::default();
         Ok(client.streaming(requests, PathAndQuery::from_static(path), codec).await?.into_inner())
     }
+}
+
+/// TLS by the same files as tonic's.
+fn tls_connector(config: &EtcdConfig) -> Result<TlsConnector, String> {
+    let text = |error: &dyn std::error::Error| error.to_string();
+    let mut roots = RootCertStore::empty();
+    match &config.ca {
+        Some(pem) => {
+            for certificate in CertificateDer::pem_slice_iter(pem) {
+                let certificate = certificate.map_err(|error| text(&error))?;
+                roots.add(certificate).map_err(|error| text(&error))?;
+            }
+        }
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| text(&error))?
+        .with_root_certificates(roots);
+    let mut tls = match &config.identity {
+        None => builder.with_no_client_auth(),
+        Some((certificates, key)) => {
+            let chain = CertificateDer::pem_slice_iter(certificates)
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|error| text(&error))?;
+            let key = PrivateKeyDer::from_pem_slice(key.expose()).map_err(|error| text(&error))?;
+            builder.with_client_auth_cert(chain, key).map_err(|error| text(&error))?
+        }
+    };
+    tls.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(TlsConnector::from(Arc::new(tls)))
 }
 
 fn tls_reason(error: &dyn std::error::Error) -> String {

@@ -10,6 +10,7 @@
 
 mod endpoint;
 mod error;
+mod line;
 mod version;
 mod watch;
 pub(crate) mod wire;

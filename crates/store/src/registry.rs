@@ -98,7 +98,7 @@ impl Findings {
 
 impl Stored {
     /// The same object as of another revision; shares its bytes.
-    pub(crate) fn at_revision(&self, revision: Revision) -> Arc<Self> {
+    pub fn at_revision(&self, revision: Revision) -> Arc<Self> {
         Arc::new(Self {
             namespace: self.namespace.clone(),
             name: self.name.clone(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use coffer_store::registry::{
-    Attributes, Current, DeleteCheck, Event, EventStream, EventType, Frames, List, ListRequest,
+    Attributes, Current, DeleteCheck, Event, EventStream, EventType, Findings, Frames, List, ListRequest,
     Preconditions, Predicate, ReadAt, Registry, Stored, Updater, WatchOptions,
 };
 use coffer_types::codec::json;
@@ -145,6 +145,7 @@ impl View {
             // Wiped when the last reader is gone.
             bytes: Bytes::from_owner(SecretBytes::new(bytes)),
             attributes,
+            findings: Findings::default(),
         }
     }
 
@@ -184,14 +185,8 @@ impl View {
             let told = match (event.event_type, old, new) {
                 (EventType::Deleted, true, _) => Some((EventType::Deleted, object)),
                 (EventType::Modified, true, false) => previous.map(|previous| {
-                    let left = Stored {
-                        namespace: previous.namespace.clone(),
-                        name: previous.name.clone(),
-                        revision: event.revision,
-                        bytes: previous.bytes.clone(),
-                        attributes: previous.attributes.clone(),
-                    };
-                    (EventType::Deleted, Arc::new(left))
+                    let left = previous.at_revision(event.revision);
+                    (EventType::Deleted, left)
                 }),
                 (EventType::Modified, false, true) if selects => Some((EventType::Added, object)),
                 (event_type, _, true) => Some((event_type, object)),

@@ -329,3 +329,28 @@ fn change(resource: &Resource, interest: Interest, event: &Event) -> Option<Chan
         EventType::Bookmark => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of Secrets, those of another type are not even decoded for who wants token Secrets.
+    #[test]
+    fn a_follower_is_told_of_what_it_is_interested_in() {
+        let of_type = |kind: &str| Selected {
+            fields: vec![("metadata.name", "a".to_owned()), ("type", kind.to_owned())],
+            ..Selected::default()
+        };
+        for (interest, kind, wanted) in [
+            (Interest::Whole, "Opaque", true),
+            (Interest::Metadata, "Opaque", true),
+            (Interest::Field("type", "token"), "token", true),
+            (Interest::Field("type", "token"), "Opaque", false),
+            (Interest::Field("metadata.name", "a"), "Opaque", true),
+            (Interest::Field("no.such", "a"), "Opaque", false),
+        ] {
+            assert_eq!(interest.matches(&of_type(kind)), wanted, "{interest:?} {kind}");
+            assert!(!interest.is_everything() || wanted, "{interest:?}");
+        }
+    }
+}

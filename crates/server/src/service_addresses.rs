@@ -12,8 +12,7 @@ use coffer_types::validation::field::{FieldError, Path, Shown, to_status};
 use coffer_types::{Status, Value, random};
 
 use crate::handlers::write::Scope;
-use crate::ports::GroupResource;
-use crate::resources::objects::All;
+use crate::ports::{GroupResource, Interest};
 use crate::state::Server;
 
 /// How often an address is tried before the range counts as full.
@@ -346,7 +345,7 @@ async fn give_ports(scope: &Scope<'_>, service: &mut Value) -> Result<(), Status
         at: ReadAt::Latest,
         limit: 0,
         continue_token: String::new(),
-        predicate: std::sync::Arc::new(All),
+        predicate: std::sync::Arc::new(Interest::Whole),
     };
     let registry = scope.resource.registry()?;
     let mut used: BTreeSet<i64> = BTreeSet::new();

@@ -69,7 +69,8 @@ fn program(go: &str, folder: &Path, target: &Path) -> anyhow::Result<()> {
         .env("GOWORK", "off")
         .arg("-C")
         .arg(folder)
-        .args(["run", "-buildvcs=false", ".", "-out"])
+        // As the peers are built, so that what they have in common is built once.
+        .args(["run", "-trimpath", "-buildvcs=false", ".", "-out"])
         .arg(target))
 }
 

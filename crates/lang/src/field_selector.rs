@@ -75,8 +75,15 @@ impl FieldSelector {
                 continue;
             }
             match fields_of(group, kind) {
-                Some(fields) if fields.contains(&field) => {}
-                Some(_) if kind == "Namespace" && field == "name" => term.field = "metadata.name".to_owned(),
+                Some(fields) if fields.contains(&field) => {
+                    if group == "events.k8s.io" {
+                        // They are selected as the core Events that they are stored as.
+                        term.field = match field.strip_prefix("regarding.") {
+                            Some(rest) => format!("involvedObject.{rest}"),
+                            None => field.replace("reportingController", "reportingComponent"),
+                        };
+                    }
+                }
                 Some(_) if kind == "Pod" && field == "spec.host" => term.field = "spec.nodeName".to_owned(),
                 Some(_) => return Err(FieldSelectorError(format!("field label not supported: {field}"))),
                 None if ["metadata.name", "metadata.namespace"].contains(&field) => {}
@@ -147,6 +154,20 @@ fn fields_of(group: &str, kind: &str) -> Option<&'static [&'static str]> {
         ("resource.k8s.io", "ResourceSlice") => {
             &["metadata.name", "spec.nodeName", "spec.driver", "spec.pool.name"]
         }
+        ("events.k8s.io", "Event") => &[
+            "reason",
+            "regarding.kind",
+            "regarding.namespace",
+            "regarding.name",
+            "regarding.uid",
+            "regarding.apiVersion",
+            "regarding.resourceVersion",
+            "regarding.fieldPath",
+            "reportingController",
+            "type",
+            "metadata.namespace",
+            "metadata.name",
+        ],
         _ => return None,
     })
 }
@@ -283,7 +304,14 @@ mod tests {
         };
         check("", "Secret", "type=Opaque", Ok("type"));
         check("", "Secret", "data.a=b", Err("field label not supported: data.a"));
-        check("", "Namespace", "name=x", Ok("metadata.name"));
+        check("", "Namespace", "name=x", Err("field label not supported: name"));
+        check("events.k8s.io", "Event", "regarding.kind=x", Ok("involvedObject.kind"));
+        check(
+            "events.k8s.io",
+            "Event",
+            "involvedObject.kind=x",
+            Err("field label not supported: involvedObject.kind"),
+        );
         check("", "Pod", "spec.nodeName=x", Ok("spec.nodeName"));
         check("", "ConfigMap", "metadata.name=x", Ok("metadata.name"));
         check(

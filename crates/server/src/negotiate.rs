@@ -118,6 +118,10 @@ pub(crate) fn accept_stream(headers: &HeaderMap, offers: Offers) -> Result<Accep
         return Ok(Accepted::default());
     }
     choose(&header, &[Media::Json, Media::Protobuf], offers).ok_or_else(|| {
+        // Of custom resources upstream says what streams only to those who ask for YAML.
+        if offers == Offers::Custom && choose(&header, &[Media::Yaml], offers).is_none() {
+            return not_acceptable();
+        }
         Status::new(
             406,
             "NotAcceptable",
@@ -145,23 +149,28 @@ fn choose(header: &str, offered: &[Media], offers: Offers) -> Option<Accepted> {
 }
 
 /// Whether the router lets the header through at all: one clause must name a served media type or `*/*`.
-pub(crate) fn routable(headers: &HeaderMap) -> Result<(), Status> {
+/// What can be watched names the media types of watches too.
+pub(crate) fn routable(headers: &HeaderMap, watchable: bool) -> Result<(), Status> {
     let header = joined(headers);
-    let fits = |clause: &Clause<'_>| {
-        (clause.kind, clause.subtype) == ("*", "*")
-            || Media::ALL
-                .iter()
-                .any(|media| media.name().split_once('/') == Some((clause.kind, clause.subtype)))
+    let fits = |clause: &str| {
+        let media = clause.split(';').next().unwrap_or_default().trim();
+        media == "*/*" || Media::ALL.iter().any(|one| one.name() == media)
     };
-    if header.is_empty() || clauses(&header).iter().any(fits) {
+    if header.is_empty() || header.split(',').any(fits) {
         return Ok(());
     }
+    let streams = if watchable {
+        ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+    } else {
+        ""
+    };
     let mut status = Status::new(
         406,
         "NotAcceptable",
-        "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
-         application/vnd.kubernetes.protobuf, application/json;stream=watch, \
-         application/vnd.kubernetes.protobuf;stream=watch",
+        format!(
+            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
+             application/vnd.kubernetes.protobuf{streams}"
+        ),
     );
     status.details = Some(Box::default());
     Err(status)
@@ -221,7 +230,10 @@ impl<'a> Clause<'a> {
 
     /// What this clause asks for in `media`, or `None` when that is not offered.
     fn take(&self, media: Media, offers: Offers) -> Option<Accepted> {
+        let names_version = ["g", "v"].iter().any(|key| self.parameters.iter().any(|(name, _)| name == key));
         let shape = match self.parameter("as") {
+            // A version of nothing, which no answer is in.
+            "" if names_version || !self.parameter("sv").is_empty() => return None,
             "" => Shape::Object,
             kind => {
                 if offers == Offers::Plain || self.parameter("g") != "meta.k8s.io" {
@@ -247,7 +259,7 @@ impl<'a> Clause<'a> {
         if !stream.is_empty() && stream != "watch" {
             return None;
         }
-        let pretty = matches!(self.parameter("pretty"), "1" | "true");
+        let pretty = self.parameter("pretty") == "1";
         Some(Accepted { media, shape, pretty })
     }
 }
@@ -261,23 +273,18 @@ pub(crate) fn content_type(headers: &HeaderMap, offers: Offers) -> Result<Media,
         name => Media::ALL.into_iter().find(|media| media.name() == name),
     };
     match found {
-        Some(Media::Protobuf) if offers == Offers::Custom => Err(unsupported(offers)),
+        Some(Media::Protobuf) if offers == Offers::Custom => Err(unsupported()),
         Some(media) => Ok(media),
-        None => Err(unsupported(offers)),
+        None => Err(unsupported()),
     }
 }
 
-fn unsupported(offers: Offers) -> Status {
-    let media = match offers {
-        Offers::Custom => "application/json, application/yaml",
-        Offers::BuiltIn | Offers::Plain => {
-            "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-        }
-    };
+fn unsupported() -> Status {
     Status::new(
         415,
         "UnsupportedMediaType",
-        format!("the body of the request was in an unknown format - accepted media types include: {media}"),
+        "the body of the request was in an unknown format - accepted media types include: application/json, \
+         application/yaml, application/vnd.kubernetes.protobuf",
     )
 }
 

@@ -105,11 +105,6 @@ pub(crate) fn encoded(
     compressed(raw_parts(code, accepted.media.name()), bytes, headers)
 }
 
-/// A JSON document that has no other form.
-pub(crate) fn json(bytes: Vec<u8>, headers: &HeaderMap) -> Response<Body> {
-    compressed(raw_parts(StatusCode::OK, Media::Json.name()), bytes, headers)
-}
-
 fn raw_parts(code: StatusCode, content_type: &'static str) -> Response<()> {
     let mut response = Response::new(());
     *response.status_mut() = code;

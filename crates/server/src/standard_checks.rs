@@ -1,6 +1,7 @@
 //! The health checks that every server has.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use coffer_store::Storage;
@@ -10,6 +11,8 @@ use crate::health::{HealthCheck, Simple};
 
 pub(crate) fn all(storage: &Arc<Storage>, stop: &CancellationToken) -> Vec<Arc<dyn HealthCheck>> {
     let caches = Arc::clone(storage);
+    // As upstream: a kind that is defined later takes nobody's server away while its cache is filled.
+    let filled = AtomicBool::new(false);
     let stopping = stop.clone();
     vec![
         Arc::new(Simple { name: "ping", ready_only: false, check: Box::new(|| Ok(())) }),
@@ -18,8 +21,15 @@ pub(crate) fn all(storage: &Arc<Storage>, stop: &CancellationToken) -> Vec<Arc<d
             name: "informer-sync",
             ready_only: true,
             check: Box::new(move || {
+                if filled.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
                 let missing = caches.not_ready();
-                if missing.is_empty() { Ok(()) } else { Err(format!("not filled: {}", missing.join(", "))) }
+                if !missing.is_empty() {
+                    return Err(format!("not filled: {}", missing.join(", ")));
+                }
+                filled.store(true, Ordering::Relaxed);
+                Ok(())
             }),
         }),
         Arc::new(StoredObjects(Arc::clone(storage))),

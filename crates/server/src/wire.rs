@@ -105,7 +105,8 @@ impl Wire {
     pub(crate) fn retype(&self, tree: &Value) -> Result<Decoded, String> {
         match self {
             Self::BuiltIn(wire) => {
-                match wire.type_fault(tree.api_version(), tree.kind()) {
+                let (api_version, kind) = wire.named(tree);
+                match wire.type_fault(&api_version, &kind) {
                     None => {}
                     Some(TypeFault::Kind(why)) => return Err(why),
                     Some(TypeFault::Version) => {
@@ -123,6 +124,14 @@ impl Wire {
                 Ok(Decoded { object, strict: decoded.strict_errors })
             }
             Self::Custom(wire) => wire.accept(tree.clone(), Vec::new()),
+        }
+    }
+
+    /// A patch may not make another kind of a custom resource.
+    pub(crate) fn check_patched(&self, tree: &Value) -> Result<(), Status> {
+        match self {
+            Self::BuiltIn(_) => Ok(()),
+            Self::Custom(wire) => wire.check_patched(tree),
         }
     }
 
@@ -281,6 +290,10 @@ impl BuiltInWire {
             }
             Media::Yaml => {
                 let tree = yaml::decode_untyped(body).map_err(|error| self.unrecognized(&error.0, body))?;
+                if !matches!(tree.object, Value::Object(_) | Value::Null) {
+                    let why = not_an_object(&tree.object);
+                    return Err(self.unrecognized(&why, body));
+                }
                 let named = (tree.object.api_version().to_owned(), tree.object.kind().to_owned());
                 self.check_type(named)?;
                 let decoded = yaml::decode(kind.message, body).map_err(|error| self.undecodable(&error.0))?;
@@ -319,6 +332,12 @@ impl BuiltInWire {
         })
     }
 
+    /// The type that an object names; where it names none, its own.
+    fn named(&self, tree: &Value) -> (String, String) {
+        let or = |text: &str, own: &str| if text.is_empty() { own } else { text }.to_owned();
+        (or(tree.api_version(), &self.kind.api_version()), or(tree.kind(), self.kind.kind))
+    }
+
     /// What is wrong with the type of an object, in the converter's words.
     fn type_fault(&self, api_version: &str, named: &str) -> Option<TypeFault> {
         let kind = self.kind;
@@ -352,7 +371,7 @@ impl BuiltInWire {
         Status::bad_request(format!(
             "the object provided is unrecognized (must be of type {}): {why} ({})",
             self.kind.kind,
-            summary(body)
+            if holds_secrets(self.kind.kind) { summary(body).to_owned() } else { beginning(body) }
         ))
     }
 }
@@ -414,7 +433,34 @@ fn internal_name(kind: &Kind) -> String {
     format!("{group}.{}", kind.kind)
 }
 
-/// What an error shows of a body. Upstream shows the first bytes, which may be secret: only
+/// Why something that is no object has no kind.
+fn not_an_object(tree: &Value) -> String {
+    format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct \
+         {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
+         \"json:\\\"kind,omitempty\\\"\" }}",
+        tree.json_kind()
+    )
+}
+
+/// Kinds whose bodies hold what nobody else may read.
+fn holds_secrets(kind: &str) -> bool {
+    matches!(kind, "Secret" | "TokenRequest" | "TokenReview")
+}
+
+/// What an error shows of a body.
+fn beginning(body: &[u8]) -> String {
+    const SHOWN: usize = 30;
+    let shown = &body[..body.len().min(SHOWN)];
+    let text = match body.first() {
+        None => return "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(shown).into_owned(),
+        Some(_) => shown.iter().map(|byte| format!("{byte:02x}")).collect(),
+    };
+    if body.len() > SHOWN { format!("{text} ...") } else { text }
+}
+
+/// What an error shows of a body that may be secret. Upstream shows the first bytes of it too: only
 /// a lone bracket or nothing is shown here.
 fn summary(body: &[u8]) -> &'static str {
     match body {
@@ -444,6 +490,15 @@ pub(crate) fn encode_meta(kind: &str, version: MetaVersion, object: &Value, medi
     encode_as(schema::lookup("meta.k8s.io", "v1", kind), version.api_version(), object, media)
 }
 
+/// A document of discovery, which is made as JSON, in another medium.
+pub(crate) fn encode_discovery(document: &[u8], media: Media) -> Result<Vec<u8>, Status> {
+    let tree = json::decode_untyped(document).map_err(|error| Status::internal(error.0))?.object;
+    let kind = schema::lookup("", "v1", tree.kind());
+    let (Media::Protobuf, Some(kind)) = (media, kind) else { return Ok(encode(None, &tree, media)) };
+    let typed = json::retype(kind.message, &tree).map_err(|error| Status::internal(error.0))?;
+    Ok(encode_as(Some(kind), tree.api_version(), &typed.object, media))
+}
+
 /// A Status.
 pub(crate) fn encode_status(status: &Value, media: Media) -> Vec<u8> {
     let mut bytes = encode(schema::lookup("", "v1", "Status"), status, media);
@@ -467,6 +522,13 @@ pub(crate) fn decode_delete_options(body: &[u8], media: Media) -> Result<Value, 
     // Every group has DeleteOptions.
     if !matches!(named.as_str(), "" | "DeleteOptions") {
         let api_version = if api_version.is_empty() { "v1".to_owned() } else { api_version };
+        let (group, version) = meta::split_api_version(&api_version);
+        let of_meta = |kind: &Kind| kind.message.name.starts_with("k8s.io/apimachinery/pkg/apis/meta/");
+        if schema::lookup(group, version, &named).is_some_and(of_meta) {
+            return Err(Status::bad_request(format!(
+                "converting ({version}.{named}) to (v1.DeleteOptions): unknown conversion"
+            )));
+        }
         return Err(Status::bad_request(not_registered(&api_version, &named)));
     }
     match media {

@@ -95,7 +95,10 @@ fn base64_error(error: &base64::DecodeError) -> String {
         base64::DecodeError::InvalidByte(offset, _) | base64::DecodeError::InvalidLastSymbol(offset, _) => {
             format!("illegal base64 data at input byte {offset}")
         }
-        base64::DecodeError::InvalidLength(length) => format!("illegal base64 data at input byte {length}"),
+        // Go tells where the incomplete group begins.
+        base64::DecodeError::InvalidLength(length) => {
+            format!("illegal base64 data at input byte {}", length / 4 * 4)
+        }
         error => error.to_string(),
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::Value;
+use crate::validation::field::go_quote;
 
 /// A failure (or a success) as a client reads it.
 ///
@@ -74,14 +75,14 @@ impl Status {
         let message = match (qualified.is_empty(), name.is_empty()) {
             (true, _) => format!("forbidden: {why}"),
             (false, true) => format!("{qualified} is forbidden: {why}"),
-            (false, false) => format!("{qualified} \"{name}\" is forbidden: {why}"),
+            (false, false) => format!("{qualified} {} is forbidden: {why}", go_quote(name)),
         };
         Self::new(403, "Forbidden", message).about(group, resource, name)
     }
 
     /// 404 `<resource> "<name>" not found`.
     pub fn not_found(group: &str, resource: &str, name: &str) -> Self {
-        Self::new(404, "NotFound", format!("{} \"{name}\" not found", qualified(group, resource)))
+        Self::new(404, "NotFound", format!("{} {} not found", qualified(group, resource), go_quote(name)))
             .about(group, resource, name)
     }
 
@@ -94,15 +95,23 @@ impl Status {
 
     /// 409 `<resource> "<name>" already exists`.
     pub fn already_exists(group: &str, resource: &str, name: &str) -> Self {
-        Self::new(409, "AlreadyExists", format!("{} \"{name}\" already exists", qualified(group, resource)))
-            .about(group, resource, name)
+        Self::new(
+            409,
+            "AlreadyExists",
+            format!("{} {} already exists", qualified(group, resource), go_quote(name)),
+        )
+        .about(group, resource, name)
     }
 
     /// 409 `Operation cannot be fulfilled on <resource> "<name>": <why>`.
     pub fn conflict(group: &str, resource: &str, name: &str, why: impl fmt::Display) -> Self {
         let what = qualified(group, resource);
-        Self::new(409, "Conflict", format!("Operation cannot be fulfilled on {what} \"{name}\": {why}"))
-            .about(group, resource, name)
+        Self::new(
+            409,
+            "Conflict",
+            format!("Operation cannot be fulfilled on {what} {}: {why}", go_quote(name)),
+        )
+        .about(group, resource, name)
     }
 
     /// 410.

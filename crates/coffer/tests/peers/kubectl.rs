@@ -25,9 +25,8 @@ const DIFFERENCES: &[(&str, &str)] = &[
     (r#"kubectl patch secret db -p '{"data":{"password":"not base64!"}}'"#, "never print secret bytes"),
     (
         r#"kubectl run sleeper --image=busybox --dry-run=server -o yaml --overrides='{"spec":{"automountServiceAccountToken":false}}'"#,
-        "no priorities and default tolerations; the ServiceAccount admission is on",
+        "the ServiceAccount admission is on",
     ),
-    ("kubectl describe namespace read", "no quotas and limit ranges to describe"),
 ];
 
 #[test]

@@ -6,6 +6,7 @@ mod audit;
 mod bootstrap;
 mod canary;
 mod custom_resources;
+mod differential;
 mod interchange;
 mod kms;
 mod kubectl;

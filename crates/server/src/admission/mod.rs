@@ -5,6 +5,7 @@
 pub mod certificate_signers;
 pub mod namespace_lifecycle;
 pub mod node_restriction;
+pub mod node_taint;
 pub mod pod_priority;
 pub mod pod_tolerations;
 pub mod rbac_escalation;
@@ -23,6 +24,7 @@ use coffer_types::{Status, Value};
 pub use self::certificate_signers::CertificateSigners;
 pub use self::namespace_lifecycle::NamespaceLifecycle;
 pub use self::node_restriction::NodeRestriction;
+pub use self::node_taint::NodeTaint;
 pub use self::pod_priority::PodPriority;
 pub use self::pod_tolerations::PodTolerations;
 pub use self::rbac_escalation::RbacEscalation;
@@ -52,6 +54,7 @@ pub fn chain(dependencies: Dependencies) -> AdmissionChain {
         Arc::new(NamespaceLifecycle::new(objects.clone(), clock.clone())),
         Arc::new(ServiceAccounts::new(objects.clone(), clock, random)),
         Arc::new(NodeRestriction::new(objects.clone())),
+        Arc::new(NodeTaint),
         Arc::new(PodPriority::new(objects)),
         Arc::new(PodTolerations),
         Arc::new(CertificateSigners::new(authorizer.clone())),

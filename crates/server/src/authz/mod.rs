@@ -60,6 +60,18 @@ impl Mode {
     }
 }
 
+impl Mode {
+    /// By which a refusal names who said what.
+    fn name(self) -> &'static str {
+        match self {
+            Self::AlwaysAllow => "alwaysallow",
+            Self::AlwaysDeny => "alwaysdeny",
+            Self::Rbac => "rbac",
+            Self::Node => "node",
+        }
+    }
+}
+
 /// The authorizers of the configured modes, in order.
 pub struct Chain {
     modes: Vec<Mode>,
@@ -92,7 +104,7 @@ impl Authorizer for Chain {
             errors.extend(error.clone());
             match decision {
                 Decision::NoOpinion(reason) if reason.is_empty() => {}
-                Decision::NoOpinion(reason) => reasons.push(reason),
+                Decision::NoOpinion(reason) => reasons.push(format!("{}: {reason}", mode.name())),
                 opinion => return (opinion, error),
             }
         }
@@ -246,7 +258,7 @@ mod tests {
             (vec![Mode::Rbac], vec![], "z get - secrets ns x", Decision::NoOpinion(String::new())),
             (vec![], vec![SUPERUSER_GROUP], "z get - secrets ns x", Decision::Allow(String::new())),
             (vec![], vec![], "z get - secrets ns x", Decision::NoOpinion(String::new())),
-            (vec![Mode::AlwaysDeny, Mode::Rbac], vec![], "x get - secrets ns x", Decision::NoOpinion("Everything is forbidden.\nRBAC: clusterrole.rbac.authorization.k8s.io \"gone\" not found".to_owned())),
+            (vec![Mode::AlwaysDeny, Mode::Rbac], vec![], "x get - secrets ns x", Decision::NoOpinion("alwaysdeny: Everything is forbidden.\nrbac: RBAC: clusterrole.rbac.authorization.k8s.io \"gone\" not found".to_owned())),
             (vec![Mode::AlwaysDeny, Mode::AlwaysAllow], vec![], "x get /x", Decision::Allow(String::new())),
         ] {
             let mut attributes = attributes(request);

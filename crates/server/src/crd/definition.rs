@@ -148,16 +148,25 @@ fn flag(value: &Value, name: &str) -> bool {
     value.get(name).and_then(Value::as_bool).unwrap_or(false)
 }
 
+/// The name must be that of the resource. Upstream says so among the rules of names, before those of the rest.
+pub fn validate_name(definition: &Value) -> FieldErrors {
+    let spec = definition.get("spec").unwrap_or(&Value::Null);
+    let wanted = format!("{}.{}", spec.str_at(&["names", "plural"]), spec.str_at(&["group"]));
+    let mut errors = FieldErrors::new();
+    for field in ["generateName", "name"] {
+        let found = definition.str_at(&["metadata", field]);
+        if !found.is_empty() && found != wanted {
+            let detail = "must be spec.names.plural+\".\"+spec.group";
+            errors.push(FieldError::invalid(&Path::of(&["metadata", field]), found, detail));
+        }
+    }
+    errors
+}
+
 /// Every rule that a new definition breaks.
 pub fn validate(definition: &Value) -> FieldErrors {
     let mut errors = FieldErrors::new();
     let spec = definition.get("spec").unwrap_or(&Value::Null);
-    let name = definition.str_at(&["metadata", "name"]);
-    let (plural, group) = (spec.str_at(&["names", "plural"]), spec.str_at(&["group"]));
-    if name != format!("{plural}.{group}") {
-        let detail = "must be spec.names.plural+\".\"+spec.group";
-        errors.push(FieldError::invalid(&Path::of(&["metadata", "name"]), name, detail));
-    }
     check_spec(definition, spec, ConversionRules::NEW, &mut errors);
     check_status(definition, &mut errors);
     check_approval(definition, None, &mut errors);

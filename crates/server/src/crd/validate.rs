@@ -155,13 +155,12 @@ fn check_scalar(value: &Value, rules: &Rules, path: &str, errors: &mut FieldErro
 
 fn check_text(value: &Value, text: &str, rules: &Rules, path: &str, errors: &mut FieldErrors) {
     let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+    // Of length and pattern the first that does not hold is told.
     if let Some(limit) = rules.max_length.filter(|limit| *limit < length) {
         errors.push(FieldError::too_long(&field(path), usize::try_from(limit).unwrap_or(0)));
-    }
-    if let Some(limit) = rules.min_length.filter(|limit| length < *limit) {
+    } else if let Some(limit) = rules.min_length.filter(|limit| length < *limit) {
         errors.push(invalid(path, value, &format!("should be at least {limit} chars long")));
-    }
-    if let Some(pattern) = &rules.pattern {
+    } else if let Some(pattern) = &rules.pattern {
         match pattern.regex() {
             Ok(regex) if regex.is_match(text) => {}
             Ok(_) => errors.push(invalid(path, value, &format!("should match '{}'", pattern.text()))),

@@ -4,8 +4,8 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::classic::without_empty;
-use crate::resources::Resource;
-use crate::resources::Served;
+use crate::negotiate::Offers;
+use crate::resources::{Resource, Served};
 
 /// Content type of the document: clients look at its parameters.
 pub(super) const CONTENT_TYPE: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -77,20 +77,25 @@ pub(super) fn document(served: &Served, core: bool) -> Vec<u8> {
 
 fn entry(resource: &Resource) -> Value {
     let info = &resource.info;
+    let custom = info.behaviour.offers == Offers::Custom;
+    let own = if custom { (info.group.as_str(), info.version.as_str()) } else { ("", "") };
     let subresources: Vec<Value> = info
         .subresources
         .iter()
         .map(|subresource| {
             json!({
                 "subresource": subresource.name,
-                "responseKind": kind(&subresource.group, &subresource.version, &subresource.kind),
+                "responseKind": match subresource.group.as_str() {
+                    "" => kind(own.0, own.1, &subresource.kind),
+                    group => kind(group, &subresource.version, &subresource.kind),
+                },
                 "verbs": subresource.verbs,
             })
         })
         .collect();
     Value::Object(without_empty(vec![
         ("resource", json!(info.plural)),
-        ("responseKind", kind("", "", &info.kind)),
+        ("responseKind", kind(own.0, own.1, &info.kind)),
         ("scope", json!(if info.namespaced { "Namespaced" } else { "Cluster" })),
         ("singularResource", json!(info.singular)),
         ("verbs", json!(resource.told_verbs())),
@@ -100,7 +105,7 @@ fn entry(resource: &Resource) -> Value {
     ]))
 }
 
-/// Group and version stay empty where they are the resource's own, as upstream leaves them.
+/// Group and version stay empty where they are a built-in resource's own, as upstream leaves them.
 fn kind(group: &str, version: &str, kind: &str) -> Value {
     json!({ "group": group, "version": version, "kind": kind })
 }

@@ -15,7 +15,7 @@ use crate::handlers::call::Call;
 use crate::health::{self, Endpoint};
 use crate::resources::Served;
 use crate::state::Answer;
-use crate::{openapi, respond};
+use crate::{negotiate, openapi, respond, wire};
 
 /// Answers a request whose path is not one of a resource.
 pub(crate) async fn dispatch(call: &mut Call) -> Result<Response<Body>, Status> {
@@ -37,16 +37,18 @@ pub(crate) async fn dispatch(call: &mut Call) -> Result<Response<Body>, Status> 
             health::answer(endpoint, &parts[1..].join("/"), &call.server.health_checks, &call.query).await;
         return Ok(answer.unwrap_or_else(respond::page_not_found));
     }
-    if !matches!(call.method, Method::GET | Method::HEAD)
-        || (call.method == Method::HEAD && !parts.is_empty())
-    {
-        return if known(&parts, &served) {
-            Err(respond::no_such_method())
-        } else {
-            Ok(respond::page_not_found())
-        };
+    // Upstream's handlers of these look at no method.
+    let any_method = match parts.as_slice() {
+        ["apis"] | ["metrics"] | ["openapi", ..] | [] => true,
+        ["apis", group] => classic::group(&served, group).is_some(),
+        _ => false,
+    };
+    if !any_method && call.method != Method::GET {
+        let known = known(&parts, &served) || call.server.routes.iter().any(|route| route.path == path);
+        return if known { Err(respond::no_such_method()) } else { Ok(respond::page_not_found()) };
     }
     if let Some(route) = call.server.routes.iter().find(|route| route.path == path) {
+        negotiate::routable(&call.headers, false)?;
         let parameters = call.query.pairs();
         let mut response = match &route.answer {
             Answer::Whole(make) => respond::raw(StatusCode::OK, route.content_type, make(parameters).await?),
@@ -60,8 +62,9 @@ pub(crate) async fn dispatch(call: &mut Call) -> Result<Response<Body>, Status> 
         return Ok(response);
     }
     match parts.as_slice() {
-        [] => Ok(index(call, &served)),
-        ["version"] => Ok(respond::raw(StatusCode::OK, "application/json", version::document())),
+        [] | ["index.html"] => Ok(index(call, &served)),
+        ["version"] => negotiate::routable(&call.headers, false)
+            .map(|()| respond::raw(StatusCode::OK, "application/json", version::document())),
         ["metrics"] => Ok(respond::raw(
             StatusCode::OK,
             coffer_runtime::metrics::CONTENT_TYPE,
@@ -69,7 +72,7 @@ pub(crate) async fn dispatch(call: &mut Call) -> Result<Response<Body>, Status> 
         )),
         ["api"] | ["apis"] => groups(call, &served, parts[0] == "api"),
         ["api", version] => match served.of_version("", version).next() {
-            Some(_) => document(call, classic::resources(&served, "", version)),
+            Some(_) => routed(call, classic::resources(&served, "", version)),
             None => Err(respond::no_such_resource()),
         },
         ["apis", group] => match classic::group(&served, group) {
@@ -78,7 +81,7 @@ pub(crate) async fn dispatch(call: &mut Call) -> Result<Response<Body>, Status> 
         },
         ["apis", group, version] => {
             if served.of_version(group, version).next().is_some() {
-                document(call, classic::resources(&served, group, version))
+                routed(call, classic::resources(&served, group, version))
             } else if classic::group(&served, group).is_some() && !served.is_custom_group(group) {
                 Err(respond::no_such_resource())
             } else {
@@ -101,15 +104,20 @@ fn known(parts: &[&str], served: &Served) -> bool {
     }
 }
 
-/// A discovery document: JSON, whatever else is accepted, but something must be.
+/// One that the router looks at first.
+fn routed(call: &Call, bytes: Vec<u8>) -> Result<Response<Body>, Status> {
+    negotiate::routable(&call.headers, false)?;
+    document(call, bytes)
+}
+
+/// A discovery document in the medium that is accepted.
 fn document(call: &Call, bytes: Vec<u8>) -> Result<Response<Body>, Status> {
-    let accepted = crate::negotiate::accept(&call.headers, crate::negotiate::Offers::Plain)?;
-    let bytes = if crate::negotiate::pretty(&call.query, &call.headers, &accepted) {
-        respond::indent(&bytes)
-    } else {
-        bytes
+    let accepted = negotiate::accept(&call.headers, negotiate::Offers::Plain)?;
+    let bytes = match accepted.media {
+        negotiate::Media::Json => bytes,
+        media => wire::encode_discovery(&bytes, media)?,
     };
-    Ok(respond::json(bytes, &call.headers))
+    Ok(respond::encoded(StatusCode::OK, &accepted, bytes, &call.headers, &call.query))
 }
 
 /// `/api` or `/apis`, classic or aggregated as the client wants.
@@ -124,10 +132,11 @@ fn groups(call: &Call, served: &Served, core: bool) -> Result<Response<Body>, St
             Ok(response)
         }
         aggregated::Wish::Classic => {
-            let bytes = if core { classic::versions(&call.headers) } else { classic::groups(served) };
-            let mut response = document(call, bytes)?;
-            response.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
-            Ok(response)
+            if core {
+                routed(call, classic::versions(&call.headers))
+            } else {
+                document(call, classic::groups(served))
+            }
         }
     }
 }

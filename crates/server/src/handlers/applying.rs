@@ -5,7 +5,7 @@ use coffer_types::status::{Cause, Details};
 use coffer_types::{Status, Value};
 
 use super::options::FieldValidation;
-use super::write::Scope;
+use super::write::{Scope, warnings_of};
 
 /// Applies a configuration to the stored object, or to nothing.
 pub(super) async fn run(
@@ -32,8 +32,13 @@ pub(super) async fn run(
         match scope.options.validation {
             FieldValidation::Ignore => {}
             // Each retry finds the same: a warning is given once.
-            FieldValidation::Warn if scope.warnings.contains(&text) => {}
-            FieldValidation::Warn => scope.warnings.push(text),
+            FieldValidation::Warn => {
+                for line in strict.iter().flat_map(|text| warnings_of(text)) {
+                    if !scope.warnings.contains(&line) {
+                        scope.warnings.push(line);
+                    }
+                }
+            }
             FieldValidation::Strict => {
                 return Err(Status::bad_request(format!("error strict decoding patch: {text}")));
             }

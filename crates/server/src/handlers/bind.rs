@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use coffer_store::registry::{Current, Preconditions, Updater};
 use coffer_types::meta::Meta as _;
-use coffer_types::{Status, Value};
+use coffer_types::{Map, Status, Value};
 use http::{Response, StatusCode};
 
 use super::call::Call;
@@ -66,18 +66,19 @@ pub(crate) async fn run(scope: &mut Scope<'_>, mut binding: Value) -> Result<(),
         return Ok(());
     }
     let now = coffer_types::time::rfc3339(scope.server.clock.now());
-    let mut assign = Assign { name: scope.name.clone(), node, uid: binding.uid().to_owned(), now };
+    let annotations = binding.annotations().clone();
+    let uid = Some(binding.uid().to_owned()).filter(|uid| !uid.is_empty());
+    let preconditions = Preconditions { uid, resource_version: None };
+    let mut assign = Assign { name: scope.name.clone(), node, annotations, now };
     let registry = scope.resource.registry()?;
-    registry
-        .update(&scope.namespace, &scope.name, &Preconditions::default(), false, &mut assign)
-        .await
-        .map(drop)
+    registry.update(&scope.namespace, &scope.name, &preconditions, false, &mut assign).await.map(drop)
 }
 
 struct Assign {
     name: String,
     node: String,
-    uid: String,
+    /// Those of the binding, which the pod gets.
+    annotations: Map,
     now: String,
 }
 
@@ -86,13 +87,6 @@ impl Updater for Assign {
     async fn update(&mut self, current: Current) -> Result<Value, Status> {
         let conflict = |why: String| Status::conflict("", "pods/binding", &self.name, why);
         let Some(mut pod) = current.object else { return Err(Status::not_found("", "pods", &self.name)) };
-        if !self.uid.is_empty() && self.uid != pod.uid() {
-            return Err(conflict(format!(
-                "Precondition failed: UID in precondition: {}, UID in object meta: {}",
-                self.uid,
-                pod.uid()
-            )));
-        }
         if pod.deletion_timestamp().is_some() {
             return Err(conflict(format!(
                 "pod {} is being deleted, cannot be assigned to a host",
@@ -108,6 +102,9 @@ impl Updater for Assign {
             )));
         }
         pod.set(&["spec", "nodeName"], self.node.as_str());
+        for (key, value) in &self.annotations {
+            pod.set(&["metadata", "annotations", key], value.clone());
+        }
         let condition = Value::from([
             ("type", "PodScheduled"),
             ("status", "True"),

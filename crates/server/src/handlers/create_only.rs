@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use coffer_types::Status;
+use coffer_types::meta::Meta as _;
 use http::{Response, StatusCode};
 
 use super::call::Call;
@@ -12,8 +13,9 @@ use crate::body::Body;
 use crate::negotiate::{self, Offers};
 use crate::ports::Operation;
 use crate::resources::Resource;
-use crate::respond;
-use crate::wire::Wire;
+use crate::resources::info::ResourceInfo;
+use crate::wire::{Wire, undecodable};
+use crate::{respond, tokens};
 
 pub(super) async fn handle(call: &mut Call, resource: &Resource) -> Result<Response<Body>, Status> {
     let subresource = call.info.subresource.clone();
@@ -38,7 +40,21 @@ pub(super) async fn handle(call: &mut Call, resource: &Resource) -> Result<Respo
     let dry_run = options.dry_run;
     let decoded = wire.decode(&body, media)?;
     let mut scope = Scope::of_call(call, resource, options);
-    let mut object = scope.take_strict(decoded)?;
+    let (kind, unknown) = (decoded.object.kind().to_owned(), decoded.strict.join(", "));
+    let mut object = scope.take_strict(decoded).map_err(|status| {
+        // What is posted to a subresource is of another kind.
+        if subresource.is_empty() {
+            return status;
+        }
+        let described = ResourceInfo { kind, ..resource.info.clone() };
+        undecodable(&described, &format!("strict decoding error: {unknown}"))
+    })?;
+    if object.kind() == "TokenRequest" {
+        tokens::request::set_defaults(&mut object);
+    }
+    scope.settle_namespace(&mut object)?;
+    let api_version = object.api_version().to_owned();
+    scope.writer(&api_version).record(&wire, None, &mut object).await;
     let outcome = async {
         scope.mutate(Operation::Create, None, Some(&mut object)).await?;
         scope.validate(Operation::Create, None, Some(&object)).await?;

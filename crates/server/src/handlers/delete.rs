@@ -198,30 +198,35 @@ fn check_preconditions(
     version: &str,
 ) -> Result<(), Status> {
     let info = &scope.resource.info;
-    if let Some(uid) = &options.uid
-        && uid != object.uid()
-    {
-        return Err(Status::conflict(
-            &info.group,
-            &info.kind,
-            &scope.name,
-            format!(
-                "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
-                object.uid()
-            ),
-        ));
+    let conflict = |what: &str, wanted: &str, found: &str| -> Status {
+        // Two kinds look before everyone does, in words of their own.
+        let early = match info.kind.as_str() {
+            "Namespace" => Some("Precondition"),
+            "CustomResourceDefinition" => Some("precondition"),
+            _ => None,
+        };
+        if let Some(word) = early {
+            let why =
+                format!("{word} failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
+            return Status::conflict(&info.group, &info.plural, &scope.name, why);
+        }
+        let hint = match what {
+            "UID" => "been deleted and then recreated",
+            _ => "been modified",
+        };
+        let why = format!(
+            "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). \
+             The object might have {hint}"
+        );
+        // Events of both groups are one kind inside.
+        let group = if info.group == "events.k8s.io" { "" } else { &info.group };
+        Status::conflict(group, &info.kind, &scope.name, why)
+    };
+    if let Some(wanted) = options.uid.as_deref().filter(|uid| *uid != object.uid()) {
+        return Err(conflict("UID", wanted, object.uid()));
     }
-    if let Some(wanted) = &options.resource_version
-        && wanted != version
-    {
-        return Err(Status::conflict(
-            &info.group,
-            &info.kind,
-            &scope.name,
-            format!(
-                "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({version}). The object might have been modified"
-            ),
-        ));
+    if let Some(wanted) = options.resource_version.as_deref().filter(|wanted| *wanted != version) {
+        return Err(conflict("ResourceVersion", wanted, version));
     }
     Ok(())
 }

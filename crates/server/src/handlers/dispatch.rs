@@ -34,6 +34,10 @@ async fn route(call: &mut Call) -> Result<Response<Body>, Status> {
     }
     call.warnings.extend(resource.deprecation.clone());
     check_scope(&call.info, &resource.info)?;
+    let nothing_named = resource.create_only.is_some() && call.info.parts.len() > 1;
+    if call.info.verb == "proxy" || nothing_named {
+        return Err(respond::no_such_resource());
+    }
     let custom = resource.info.behaviour.offers == negotiate::Offers::Custom;
     if custom
         && resource.info.namespaced
@@ -92,7 +96,7 @@ fn check_scope(info: &RequestInfo, resource: &ResourceInfo) -> Result<(), Status
                 respond::no_such_resource()
             });
         }
-    } else if !info.namespace.is_empty() && !is_namespace {
+    } else if !info.namespace.is_empty() && (!is_namespace || info.name.is_empty()) {
         return Err(respond::no_such_resource());
     }
     Ok(())
@@ -113,13 +117,14 @@ fn route_verb(call: &Call, resource: &Resource) -> Result<&'static str, Status> 
     };
     let refused = || {
         if resource.info.behaviour.offers == negotiate::Offers::Custom {
-            let verb = if info.verb.is_empty() { call.method.as_str() } else { info.verb.as_str() };
-            Status::method_not_allowed(&resource.info.group, &resource.info.plural, verb)
+            // The verb of a method that has none is empty.
+            Status::method_not_allowed(&resource.info.group, &resource.info.plural, &info.verb)
         } else {
             respond::no_such_method()
         }
     };
-    if call.method == Method::HEAD || (info.verb == "watch" && call.method != Method::GET) {
+    let custom = resource.info.behaviour.offers == negotiate::Offers::Custom;
+    if (call.method == Method::HEAD && !custom) || (info.verb == "watch" && call.method != Method::GET) {
         return Err(refused());
     }
     let verbs = subresource.map_or(&resource.info.verbs, |subresource| &subresource.verbs);
@@ -127,6 +132,11 @@ fn route_verb(call: &Call, resource: &Resource) -> Result<&'static str, Status> 
     // A name or its absence decides which of two routes a path is.
     let named = info.parts.len() > 1;
     let fits = match verb {
+        // Upstream's handler of custom resources looks at names later, or not at all.
+        "update" | "patch" if custom && !named => {
+            return Err(Status::bad_request("name must be provided"));
+        }
+        "create" if subresource.is_none() && custom => true,
         "create" if subresource.is_none() => !named,
         "get" | "update" | "patch" | "delete" => named,
         "create" => named,

@@ -89,7 +89,7 @@ impl WriteOptions {
 }
 
 fn dry_run<'a>(values: impl Iterator<Item = &'a str>, errors: &mut FieldErrors) -> bool {
-    let values: Vec<&str> = values.filter(|value| !value.is_empty()).collect();
+    let values: Vec<&str> = values.collect();
     if values.is_empty() {
         return false;
     }
@@ -124,8 +124,8 @@ impl DeleteOptions {
         let mut errors = FieldErrors::new();
         let options = Self {
             grace_period_seconds: integer(query, "gracePeriodSeconds")?,
-            uid: None,
-            resource_version: None,
+            uid: query.first("uid").map(str::to_owned),
+            resource_version: query.first("resourceVersion").map(str::to_owned),
             orphan_dependents: query.flag("orphanDependents"),
             propagation_policy: query.first("propagationPolicy").map(str::to_owned),
             dry_run: dry_run(query.all("dryRun"), &mut errors),
@@ -153,7 +153,10 @@ impl DeleteOptions {
         options.check(errors)
     }
 
-    fn check(self, mut errors: FieldErrors) -> Result<Self, Status> {
+    fn check(mut self, mut errors: FieldErrors) -> Result<Self, Status> {
+        // Upstream takes less than no time for a second.
+        self.grace_period_seconds =
+            self.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
         let path = Path::new("propagationPolicy");
         if let Some(policy) = &self.propagation_policy {
             if self.orphan_dependents.is_some() {
@@ -334,7 +337,7 @@ pub(crate) fn parse_unsigned(text: &str) -> Result<i64, String> {
 /// Go's `strconv.ParseInt` of an optional parameter.
 fn integer(query: &Query, key: &str) -> Result<Option<i64>, Status> {
     match query.first(key) {
-        None | Some("") => Ok(None),
+        None => Ok(None),
         Some(text) => text.parse().map(Some).map_err(|error: std::num::ParseIntError| {
             let why = match error.kind() {
                 std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {

@@ -69,8 +69,8 @@ impl Patch {
             Err(error) => {
                 return Err(match kind {
                     // Upstream parses a merge patch late, and drops the library's words.
-                    Kind::Merge | Kind::Strategic => Status::bad_request("invalid JSON patch"),
-                    Kind::Json | Kind::Apply => Status::bad_request(format!("error decoding patch: {error}")),
+                    Kind::Merge | Kind::Strategic | Kind::Json => Status::bad_request("invalid JSON patch"),
+                    Kind::Apply => Status::bad_request(format!("error decoding patch: {error}")),
                 });
             }
         };
@@ -81,7 +81,8 @@ impl Patch {
             )));
         }
         if let (Kind::Json, Value::Array(operations)) = (kind, &decoded.object)
-            && let Some(other) = operations.iter().find(|operation| operation.as_object().is_none())
+            && let Some(other) =
+                operations.iter().find(|operation| operation.as_object().is_none() && !operation.is_null())
         {
             return Err(Status::bad_request(format!(
                 "error decoding patch: json: cannot unmarshal {} into Go value of type handlers.jsonPatchOp",
@@ -165,6 +166,7 @@ impl Patch {
             }
             Kind::Apply => document,
         };
+        scope.resource.wire.check_patched(&patched)?;
         let decoded = scope.resource.wire.retype(&patched).map_err(|error| invalid(&error))?;
         if !decoded.strict.is_empty() {
             match scope.options.validation {

@@ -9,6 +9,7 @@ use coffer_types::Status;
 
 use super::options::ListOptions;
 use crate::resources::Resource;
+use crate::route::path_segment_error;
 
 /// Parsed selectors.
 pub(super) struct Selection {
@@ -32,7 +33,8 @@ impl Selection {
 
     /// The one name that is wanted, if any.
     pub(super) fn name(&self) -> Option<String> {
-        self.fields.exact("metadata.name").filter(|name| !name.is_empty()).map(str::to_owned)
+        let possible = |name: &&str| !name.is_empty() && path_segment_error(name).is_none();
+        self.fields.exact("metadata.name").filter(possible).map(str::to_owned)
     }
 
     /// Whether it can find one object at most.

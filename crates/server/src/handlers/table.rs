@@ -94,7 +94,13 @@ pub(super) fn of_event(
 }
 
 /// The table of a bookmark: one row whose object has nothing but a version.
-pub(super) fn bookmark(event: &Event, version: MetaVersion, media: Media) -> Result<Vec<u8>, Status> {
+pub(super) fn bookmark(
+    resource: &Resource,
+    event: &Event,
+    version: MetaVersion,
+    media: Media,
+    now: Timestamp,
+) -> Result<Vec<u8>, Status> {
     let mut object = Value::object();
     object.set_type(version.api_version(), "PartialObjectMetadata");
     object.set(&["metadata", "resourceVersion"], event.revision.to_string());
@@ -102,7 +108,7 @@ pub(super) fn bookmark(event: &Event, version: MetaVersion, media: Media) -> Res
         object.set(&["metadata", "annotations", "k8s.io/initial-events-end"], "true");
     }
     let mut row = Value::object();
-    row.set(&["cells"], Vec::new());
+    row.set(&["cells"], resource.printer.cells(&Value::object(), now));
     row.set(&["object"], object);
     Ok(table(None, meta_of(&event.revision.to_string()), vec![row], version, media))
 }

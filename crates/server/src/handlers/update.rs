@@ -210,7 +210,6 @@ impl Step<'_, '_> {
 
     async fn create(&mut self) -> Result<Value, Status> {
         let scope = &mut *self.scope;
-        let info = &scope.resource.info;
         let mut object = match self.change {
             Change::Replace(object) => object.clone(),
             Change::Patch(patch) => patch.new_object(scope).await?,
@@ -224,9 +223,6 @@ impl Step<'_, '_> {
             return Err(crate::authz::forbidden(&attributes, &reason));
         }
         let replaces = matches!(self.change, Change::Replace(_));
-        if replaces && !object.resource_version().is_empty() && object.resource_version() != "0" {
-            return Err(Status::not_found(&info.group, &info.plural, &scope.name));
-        }
         object.set_meta_str("resourceVersion", "");
         meta::wipe_system_fields(&mut object);
         scope.fill_system_fields(&mut object)?;
@@ -250,11 +246,11 @@ impl Step<'_, '_> {
             Change::Patch(patch) => patch.apply(scope, &old).await?,
         };
         check_version(scope, self.change, &mut new, revision)?;
-        meta::take_over(&mut new, &old);
         scope.merge_owners(&mut new, false);
         if !self.change.is_apply() {
             scope.record_manager(Some(&old), &mut new).await;
         }
+        meta::take_over(&mut new, &old);
         scope.mutate(Operation::Update, Some(&old), Some(&mut new)).await?;
         meta::take_over(&mut new, &old);
         scope.merge_owners(&mut new, true);

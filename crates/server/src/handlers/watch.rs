@@ -35,7 +35,10 @@ const BATCH_BYTES: usize = 64 * 1024;
 pub(super) async fn handle(call: &mut Call, resource: &Arc<Resource>) -> Result<Response<Body>, Status> {
     let accepted = negotiate::accept_stream(&call.headers, resource.info.behaviour.offers)?;
     let options = ListOptions::parse(&call.query, true)?;
-    let include = table::Include::parse(&call.query)?;
+    let include = match accepted.shape {
+        Shape::Table(_) => table::Include::parse(&call.query)?,
+        _ => table::Include::Metadata,
+    };
     let selection = Selection::parse(&options, resource)?;
     let from = revision(&options.resource_version).map_err(Status::plain)?;
     // `/watch/…/NAME` is a watch of one object.
@@ -176,7 +179,9 @@ impl Encoder {
     fn bookmark(&self, event: &Event) -> Result<Vec<u8>, Status> {
         let info = &self.resource.info;
         match self.accepted.shape {
-            Shape::Table(version) => table::bookmark(event, version, self.accepted.media),
+            Shape::Table(version) => {
+                table::bookmark(&self.resource, event, version, self.accepted.media, self.clock.now())
+            }
             Shape::Partial(version) | Shape::PartialList(version) => wire::bookmark(
                 version.api_version(),
                 "PartialObjectMetadata",

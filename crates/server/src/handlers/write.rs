@@ -66,7 +66,10 @@ impl<'a> Scope<'a> {
         if !decoded.strict.is_empty() {
             match self.options.validation {
                 FieldValidation::Ignore => {}
-                FieldValidation::Warn => self.warnings.extend(decoded.strict),
+                FieldValidation::Warn => {
+                    let texts = decoded.strict.iter().flat_map(|text| warnings_of(text));
+                    self.warnings.extend(texts);
+                }
                 FieldValidation::Strict => {
                     let info = &self.resource.info;
                     return Err(crate::wire::undecodable(
@@ -90,7 +93,8 @@ impl<'a> Scope<'a> {
             return Ok(());
         }
         if self.namespace.is_empty() {
-            // Upstream lets validation say that the kind has no namespace.
+            // The kind has none.
+            object.remove(&["metadata", "namespace"]);
             return Ok(());
         }
         Err(Status::bad_request(
@@ -221,8 +225,16 @@ impl<'a> Scope<'a> {
     /// The 422, when there is something wrong with the object.
     pub(crate) fn refuse_invalid(&self, name: &str, errors: &FieldErrors) -> Result<(), Status> {
         let info = &self.resource.info;
-        if errors.is_empty() { Ok(()) } else { Err(to_status(&info.group, &info.kind, name, errors)) }
+        // Events of both groups are one kind inside.
+        let group = if info.group == "events.k8s.io" { "" } else { &info.group };
+        if errors.is_empty() { Ok(()) } else { Err(to_status(group, &info.kind, name, errors)) }
     }
+}
+
+/// A strict error as warnings: what a YAML parser says in one text of several lines is one for each.
+pub(super) fn warnings_of(text: &str) -> impl Iterator<Item = String> {
+    let text = text.strip_prefix("yaml: unmarshal errors:\n").unwrap_or(text);
+    text.split('\n').map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned)
 }
 
 /// Whether a write failed because the store takes no object that large. Upstream tries once more without

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use coffer_store::registry::ReadAt;
 use coffer_types::Status;
-use http::header::{ACCEPT, CACHE_CONTROL, EXPIRES, HeaderValue, LOCATION};
+use http::header::{ACCEPT, CACHE_CONTROL, EXPIRES, HeaderValue, LOCATION, VARY};
 use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 
@@ -42,6 +42,9 @@ pub(crate) async fn answer(call: &Call, served: &Served, path: &str) -> Result<R
     else {
         return Ok(respond::page_not_found());
     };
+    if !accepts(call, VERSION_3_PROTOBUF) {
+        return Ok(not_acceptable());
+    }
     let wanted = call.query.text("hash");
     if !wanted.is_empty() && wanted != *hash {
         let mut response = respond::raw(StatusCode::MOVED_PERMANENTLY, "application/json", "");
@@ -53,6 +56,7 @@ pub(crate) async fn answer(call: &Call, served: &Served, path: &str) -> Result<R
     let definitions = definitions(served, &group).await?;
     let bytes = document(served, &group, &version, &definitions);
     let mut response = tagged(call, hash, bytes, "application/json");
+    response.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
     if !wanted.is_empty() {
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
         let year = std::time::Duration::from_secs(365 * 24 * 3600);
@@ -64,6 +68,23 @@ pub(crate) async fn answer(call: &Call, served: &Served, path: &str) -> Result<R
         }
     }
     Ok(response)
+}
+
+/// Whether JSON will do, or the protobuf of this name, in whose place JSON is given.
+fn accepts(call: &Call, protobuf: &str) -> bool {
+    let values = call.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut clauses = values.flat_map(|value| value.split(',')).map(|clause| {
+        let media = clause.split(';').next().unwrap_or_default().trim();
+        matches!(media, "" | "*/*" | "application/*" | "application/json") || media.contains(protobuf)
+    });
+    clauses.next().is_none_or(|first| first || clauses.any(|fits| fits))
+}
+
+fn not_acceptable() -> Response<Body> {
+    let mut response = respond::raw(StatusCode::NOT_ACCEPTABLE, "text/plain", "");
+    response.headers_mut().remove(http::header::CONTENT_TYPE);
+    response.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
+    response
 }
 
 /// Documents of built-in kinds by their content; those of custom resources by the versions of their
@@ -116,17 +137,24 @@ async fn definitions(served: &Served, group: &str) -> Result<Definitions, Status
     Ok(found)
 }
 
+/// What media types of `/openapi/v3` as protobuf have in their names.
+const VERSION_3_PROTOBUF: &str = "proto-openapi.spec.v3";
+/// The same of `/openapi/v2`.
+const VERSION_2: &str = "proto-openapi.spec.v2";
 /// Media type of `/openapi/v2` as protobuf; the older spelling is taken too.
 const VERSION_2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// Answers `/openapi/v2`.
 pub(crate) async fn answer_version_2(call: &Call, served: &Served) -> Result<Response<Body>, Status> {
+    if !accepts(call, VERSION_2) {
+        return Ok(not_acceptable());
+    }
     let wants_protobuf = call
         .headers
         .get_all(ACCEPT)
         .iter()
         .filter_map(|value| value.to_str().ok())
-        .any(|value| value.contains("proto-openapi.spec.v2") && value.contains("protobuf"));
+        .any(|value| value.contains(VERSION_2) && value.contains("protobuf"));
     let hashes = served.openapi.get_or_init(|| hashes(served));
     let tag = etag(hashes.values().map(String::as_str).collect::<String>().as_bytes());
     let (mut paths, mut components) = (Map::new(), schemas::Components::new());

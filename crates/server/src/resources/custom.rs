@@ -12,7 +12,7 @@ use coffer_types::Value;
 use coffer_types::fields::scale::ReplicasPaths;
 use coffer_types::meta::Meta as _;
 use coffer_types::names;
-use coffer_types::validation::field::FieldErrors;
+use coffer_types::validation::field::{FieldError, FieldErrors};
 use coffer_types::validation::meta::{self, MetaRules};
 use futures::StreamExt as _;
 
@@ -412,6 +412,10 @@ impl Strategy for DefinitionStrategy {
 
     fn validate_create(&self, object: &Value) -> FieldErrors {
         let mut errors = meta::validate(object, DEFINITION_RULES);
+        let is_name =
+            |error: &FieldError| matches!(error.field.as_str(), "metadata.name" | "metadata.generateName");
+        let names = errors.iter().take_while(|error| is_name(error)).count();
+        errors.splice(names..names, definition::validate_name(object));
         errors.extend(definition::validate(object));
         errors
     }
@@ -433,6 +437,8 @@ impl Strategy for DefinitionStrategy {
 
     fn validate_update(&self, subresource: &str, new: &Value, old: &Value) -> FieldErrors {
         let mut errors = meta::validate(new, DEFINITION_RULES);
+        // Once as every kind, once as this one.
+        errors.extend(meta::validate_update(new, old, DEFINITION_RULES));
         errors.extend(meta::validate_update(new, old, DEFINITION_RULES));
         if subresource.is_empty() {
             errors.extend(definition::validate_update(new, old));
@@ -504,6 +510,8 @@ impl Strategy for CustomStrategy {
 
     fn validate_update(&self, subresource: &str, new: &Value, old: &Value) -> FieldErrors {
         let mut errors = meta::validate(new, self.rules());
+        // Once as every kind, once as this one.
+        errors.extend(meta::validate_update(new, old, self.rules()));
         errors.extend(meta::validate_update(new, old, self.rules()));
         errors.extend(self.wire.validate(new, Some(old), !subresource.is_empty()));
         errors.extend(self.validate_scale(new, !subresource.is_empty()));

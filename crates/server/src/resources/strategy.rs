@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use coffer_types::meta::Meta as _;
 use coffer_types::names;
-use coffer_types::validation::field::FieldErrors;
+use coffer_types::validation::field::{self, FieldErrors};
 use coffer_types::validation::kinds::{self, KindRules};
 use coffer_types::validation::meta::{self, MetaRules};
 use coffer_types::validation::{node, plain, pod, rbac, secret};
@@ -121,16 +121,7 @@ impl BuiltIn {
             }
             _ => names::dns_subdomain,
         };
-        let core = !matches!(
-            self,
-            Self::Lease
-                | Self::Role
-                | Self::ClusterRole
-                | Self::RoleBinding
-                | Self::ClusterRoleBinding
-                | Self::Event
-                | Self::Review
-        );
+        let core = !matches!(self, Self::Lease | Self::Review);
         MetaRules { namespaced, name, qualified_finalizers: core }
     }
 }
@@ -139,8 +130,10 @@ impl Strategy for BuiltIn {
     fn default(&self, object: &mut Value) {
         match self {
             Self::Secret => secret::default(object),
+            Self::ConfigMap => plain::default_config_map(object),
             Self::Namespace => plain::default_namespace(object),
             Self::Pod => pod::default(object),
+            Self::Node => node::default(object),
             Self::RoleBinding | Self::ClusterRoleBinding => rbac::default_binding(object),
             _ => {}
         }
@@ -150,25 +143,34 @@ impl Strategy for BuiltIn {
         match self {
             Self::Namespace => plain::prepare_namespace_create(object),
             Self::Pod => pod::prepare_create(object),
+            Self::Lease => plain::drop_lease_election(object, None),
             _ => {}
         }
     }
 
     fn validate_create(&self, object: &Value) -> FieldErrors {
         let rules = self.rules();
-        match self {
+        let mut errors = match self {
             Self::Secret => secret::validate(object, rules),
             Self::ConfigMap => plain::validate_config_map(object, rules),
             Self::Namespace => plain::validate_namespace(object, rules),
             Self::Pod => pod::validate(object, rules),
             Self::Node => node::validate(object, rules),
-            Self::Event => plain::validate_event(&crate::wire::events::core_event(object), rules),
+            Self::Event => plain::validate_event(
+                &crate::wire::events::core_event(object),
+                crate::wire::events::is_core(object),
+                rules,
+            ),
             Self::Lease => plain::validate_lease(object, rules),
             Self::Role | Self::ClusterRole => rbac::validate_role(object, rules),
             Self::RoleBinding | Self::ClusterRoleBinding => rbac::validate_binding(object, rules),
             Self::ServiceAccount => meta::validate(object, rules),
-            Self::Review => FieldErrors::new(),
+            Self::Review => return FieldErrors::new(),
+        };
+        if errors.is_empty() {
+            errors = meta::validate(object, rules.generic());
         }
+        field::without_repetitions(errors)
     }
 
     fn prepare_update(&self, subresource: &str, new: &mut Value, old: &Value) {
@@ -181,13 +183,16 @@ impl Strategy for BuiltIn {
             (Self::Pod, _) => pod::prepare_status_update(new, old),
             (Self::Node, "") => node::prepare_update(new, old),
             (Self::Node, _) => node::prepare_status_update(new, old),
+            (Self::Lease, _) => plain::drop_lease_election(new, Some(old)),
             _ => {}
         }
     }
 
     fn validate_update(&self, subresource: &str, new: &Value, old: &Value) -> FieldErrors {
         let rules = self.rules();
-        match (self, subresource) {
+        let mut errors = meta::validate(new, rules.generic());
+        errors.extend(meta::validate_update(new, old, rules.generic()));
+        errors.extend(match (self, subresource) {
             (Self::Secret, _) => secret::validate_update(new, old, rules),
             (Self::ConfigMap, _) => plain::validate_config_map_update(new, old, rules),
             (Self::Namespace, "") => plain::validate_namespace_update(new, old, rules),
@@ -199,6 +204,7 @@ impl Strategy for BuiltIn {
             (Self::Event, _) => plain::validate_event_update(
                 &crate::wire::events::core_event(new),
                 &crate::wire::events::core_event(old),
+                crate::wire::events::is_core(new),
                 rules,
             ),
             (Self::Lease, _) => plain::validate_lease_update(new, old, rules),
@@ -211,8 +217,9 @@ impl Strategy for BuiltIn {
                 errors.extend(meta::validate_update(new, old, rules));
                 errors
             }
-            (Self::Review, _) => FieldErrors::new(),
-        }
+            (Self::Review, _) => return FieldErrors::new(),
+        });
+        field::without_repetitions(errors)
     }
 
     fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {

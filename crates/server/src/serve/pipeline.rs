@@ -19,7 +19,7 @@ use crate::body::{self, Body};
 use crate::handlers::call::Call;
 use crate::handlers::dispatch::dispatch;
 use crate::ports::{Attributes, Authenticated, AuthenticationSource, Credentials, Decision, UserInfo};
-use crate::query::Query;
+use crate::query::{self, Query};
 use crate::respond;
 use crate::route::RequestInfo;
 use crate::state::Server;
@@ -116,7 +116,12 @@ impl Pipeline {
         let info = RequestInfo::new(&parts.method, parts.uri.path(), &query).map(Arc::new);
         let mut record = Record::default();
         let answer = match &info {
-            None => Ok(respond::text(StatusCode::BAD_REQUEST, "400 Bad Request")),
+            None if query::unescape(parts.uri.path(), false).is_none() => {
+                // Before upstream's own code sees it.
+                return respond::raw(StatusCode::BAD_REQUEST, "text/plain; charset=utf-8", "400 Bad Request");
+            }
+            None => Ok(unclassified(parts.uri.path())),
+            Some(_) if parts.uri.path().starts_with("//") => Ok(respond::page_not_found()),
             Some(info) => {
                 let run = self.run(&parts, body, info, &query, &peer, &mut record);
                 match AssertUnwindSafe(run).catch_unwind().await {
@@ -142,7 +147,9 @@ impl Pipeline {
             respond::failure(&status, &parts.headers, &query)
         });
         let headers = response.headers_mut();
-        headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+        if info.is_some() {
+            headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+        }
         if let Ok(audit_id) = HeaderValue::from_str(&audit_id) {
             headers.insert(AUDIT_ID, audit_id);
         }
@@ -196,7 +203,10 @@ impl Pipeline {
             let authenticated = self.authenticate(parts, peer).await?;
             record.warnings.extend(authenticated.warnings);
             record.user = Some((authenticated.user.name.clone(), authenticated.source));
-            let user = self.impersonated(parts, info, authenticated.user).await?;
+            let user = match self.impersonated(parts, info, authenticated.user).await {
+                Ok(user) => user,
+                Err(status) => return Ok(unsniffable(respond::failure(&status, &parts.headers, query))),
+            };
             record.note_acting_as(&user);
             let Some(_slot) = self.slot(&parts.method, info, &user) else { return Ok(too_many()) };
             let attributes = attributes(info, user);
@@ -205,7 +215,7 @@ impl Pipeline {
             }
             // Custom resources are not behind that router.
             if info.resource_request && !self.server.resources.is_custom_group(&info.group) {
-                negotiate::routable(&parts.headers)?;
+                negotiate::routable(&parts.headers, matches!(info.verb.as_str(), "list" | "watch"))?;
             }
             let mut call = Call {
                 server: Arc::clone(&self.server),
@@ -292,11 +302,8 @@ impl Pipeline {
                 &escape(&format!("Internal Server Error: {path}: {error}")),
             )));
         }
-        let mut response = respond::failure(&authz::forbidden(attributes, &reason), &parts.headers, query);
-        response
-            .headers_mut()
-            .insert(http::header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        Ok(Some(response))
+        let response = respond::failure(&authz::forbidden(attributes, &reason), &parts.headers, query);
+        Ok(Some(unsniffable(response)))
     }
 
     fn audit_id(&self, parts: &Head) -> String {
@@ -322,6 +329,25 @@ impl Record {
             self.acting_as = Some(user.name.clone());
         }
     }
+}
+
+/// A verb in the path without what it is about.
+fn unclassified(path: &str) -> Response<Body> {
+    let quoted = coffer_types::validation::field::go_quote(path);
+    respond::text(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        &escape(&format!(
+            "Internal Server Error: {quoted}: failed to create RequestInfo: unable to determine kind and \
+             namespace from url, {path}"
+        )),
+    )
+}
+
+/// With the header by which browsers take a refusal for what it says it is.
+fn unsniffable(mut response: Response<Body>) -> Response<Body> {
+    let nosniff = HeaderValue::from_static("nosniff");
+    response.headers_mut().insert(http::header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    response
 }
 
 /// A place among the requests in flight; watches need none.

@@ -94,6 +94,13 @@ impl CreateOnly for TokenRequests {
     }
 }
 
+/// What a request has when it is left out.
+pub(crate) fn set_defaults(request: &mut Value) {
+    if request.at(&["spec", "expirationSeconds"]).is_none_or(Value::is_null) {
+        request.set(&["spec", "expirationSeconds"], DEFAULT_SECONDS);
+    }
+}
+
 impl TokenRequests {
     /// The request with everything filled in that the answer shows.
     fn default(&self, mut object: Value, account: &Value, now: Timestamp) -> Value {
@@ -107,9 +114,7 @@ impl TokenRequests {
                 self.api_audiences.iter().map(|text| Value::from(text.as_str())).collect();
             object.set(&["spec", "audiences"], audiences);
         }
-        if object.at(&["spec", "expirationSeconds"]).is_none_or(Value::is_null) {
-            object.set(&["spec", "expirationSeconds"], DEFAULT_SECONDS);
-        }
+        set_defaults(&mut object);
         if object.at(&["spec", "boundObjectRef"]).is_none() {
             object.set(&["spec", "boundObjectRef"], Value::Null);
         }

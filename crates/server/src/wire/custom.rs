@@ -156,9 +156,13 @@ impl CustomWire {
                 super::summary(body)
             ))
         };
-        let tree = tree.map_err(|error| {
-            unrecognized(&format!("couldn't get version/kind; json parse error: {error}"))
+        let tree = tree.map_err(|error| match media {
+            Media::Yaml => unrecognized(&error.0),
+            _ => unrecognized(&format!("couldn't get version/kind; json parse error: {error}")),
         })?;
+        if tree.object.is_null() && body.is_empty() {
+            return Err(unrecognized("Object 'Kind' is missing in ''"));
+        }
         if tree.object.as_object().is_none() {
             return Err(unrecognized(&format!(
                 "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
@@ -170,23 +174,12 @@ impl CustomWire {
         if kind.is_empty() {
             return Err(unrecognized(&format!("Object 'Kind' is missing in '{}'", "<content redacted>")));
         }
-        if api_version.is_empty() {
-            return Err(unrecognized("Object 'apiVersion' is missing in '<content redacted>'"));
-        }
-        let (group, version) = split_api_version(&api_version);
+        let (group, _) = split_api_version(&api_version);
         if group == self.group && kind != self.kind {
             let error = FieldError::invalid(&Path::new("kind"), &kind, format!("must be {}", self.kind));
             return Err(to_status(group, &kind, object.name(), &[error]));
         }
-        if kind != self.kind || group != self.group {
-            return Err(Status::bad_request(format!(
-                "{kind} in version {} cannot be handled as a {}: {}",
-                quote(version),
-                self.kind,
-                super::not_registered(&api_version, &kind)
-            )));
-        }
-        if version != self.version {
+        if api_version != self.api_version() {
             return Err(Status::bad_request(format!(
                 "the API version in the data ({api_version}) does not match the expected API version ({})",
                 self.api_version()
@@ -201,6 +194,23 @@ impl CustomWire {
                 self.kind
             ))
         })
+    }
+
+    pub(super) fn check_patched(&self, tree: &Value) -> Result<(), Status> {
+        let own = self.api_version();
+        let (api_version, kind) = (tree.api_version(), tree.kind());
+        let (group, _) = split_api_version(api_version);
+        let invalid = |field: &str, found: &str, wanted: &str| {
+            let error = FieldError::invalid(&Path::new(field), found, format!("must be {wanted}"));
+            Err(to_status(group, kind, tree.name(), &[error]))
+        };
+        if !kind.is_empty() && kind != self.kind {
+            return invalid("kind", kind, &self.kind);
+        }
+        if !api_version.is_empty() && api_version != own {
+            return invalid("apiVersion", api_version, &own);
+        }
+        Ok(())
     }
 
     /// What an apply has made of an object: a `null` that was applied is for validation to refuse.

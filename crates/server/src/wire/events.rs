@@ -42,7 +42,12 @@ fn rename(
 
 /// An Event of either group as the core group has it.
 pub(crate) fn core_event(event: &Value) -> Value {
-    if event.api_version() == "v1" { event.clone() } else { to_core(event.clone()) }
+    if is_core(event) { event.clone() } else { to_core(event.clone()) }
+}
+
+/// Whether an Event came by the core group.
+pub(crate) fn is_core(event: &Value) -> bool {
+    event.api_version() == "v1"
 }
 
 #[cfg(test)]

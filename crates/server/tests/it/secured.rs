@@ -145,7 +145,7 @@ async fn a_node_reads_and_changes_only_what_is_its_own() {
     let get = "User \"system:node:n1\" cannot get resource \"secrets\" in API group \"\" in the namespace \"default\"";
     let none = "no relationship found between node 'n1' and this object";
     for (refused, expected) in [
-        (format!("{secrets}/unused"), format!("secrets \"unused\" is forbidden: {get}: {none}")),
+        (format!("{secrets}/unused"), format!("secrets \"unused\" is forbidden: {get}: node: {none}")),
         (secrets.to_owned(), "No Object name found".to_owned()),
         (format!("{secrets}?fieldSelector=metadata.name%3Dunused"), none.to_owned()),
         ("/api/v1/secrets".to_owned(), "can only read namespaced object of this type".to_owned()),

@@ -28,6 +28,7 @@ impl ApiserverOptions<'_> {
             format!("--etcd-prefix={}", self.prefix.unwrap_or("/registry")),
             format!("--secure-port={port}"),
             "--bind-address=127.0.0.1".to_owned(),
+            "--authorization-mode=Node,RBAC".to_owned(),
         ];
         flags.extend(pki.server_flags());
         flags.extend(self.feature_gates.map(|gates| format!("--feature-gates={gates}")));
@@ -64,7 +65,6 @@ impl KubeApiserver {
             "--advertise-address=127.0.0.1",
             "--endpoint-reconciler-type=none",
             "--service-cluster-ip-range=10.96.0.0/16",
-            "--authorization-mode=Node,RBAC",
             // No controller-manager runs: pods would wait for their service account for ever.
             "--disable-admission-plugins=ServiceAccount",
         ]);

@@ -192,6 +192,17 @@ pub struct FieldError {
 /// Everything that is wrong with an object.
 pub type FieldErrors = Vec<FieldError>;
 
+/// Each error once, as upstream tells them of kinds that it validates by declaration too.
+pub fn without_repetitions(errors: FieldErrors) -> FieldErrors {
+    let mut once = FieldErrors::new();
+    for error in errors {
+        if !once.contains(&error) {
+            once.push(error);
+        }
+    }
+    once
+}
+
 impl FieldError {
     fn new(kind: ErrorKind, path: &Path, shown: Shown, detail: impl Into<String>) -> Self {
         Self { kind, field: path.as_str().to_owned(), shown, detail: detail.into() }

@@ -30,6 +30,13 @@ pub struct MetaRules {
     pub qualified_finalizers: bool,
 }
 
+impl MetaRules {
+    /// What every kind passes besides its own rules: a name must be a path segment.
+    pub fn generic(self) -> Self {
+        Self { name: names::path_segment_or_prefix, qualified_finalizers: false, ..self }
+    }
+}
+
 /// The check at creation, also run at every update.
 pub fn validate(object: &Value, rules: MetaRules) -> FieldErrors {
     let path = Path::new("metadata");

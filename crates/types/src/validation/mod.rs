@@ -40,19 +40,14 @@ impl Rules {
     /// What is wrong with a new object.
     pub fn validate(&self, object: &Value) -> FieldErrors {
         let errors = (self.validate)(object, self.meta);
-        if errors.is_empty() { meta::validate(object, self.generic()) } else { errors }
+        if errors.is_empty() { meta::validate(object, self.meta.generic()) } else { errors }
     }
 
     /// What is wrong with an object that replaces `old`.
     pub fn validate_update(&self, new: &Value, old: &Value) -> FieldErrors {
-        let mut errors = meta::validate(new, self.generic());
+        let mut errors = meta::validate(new, self.meta.generic());
         errors.extend((self.validate_update)(new, old, self.meta));
         errors
-    }
-
-    /// The check that every kind passes besides its own: a name must be a path segment.
-    fn generic(&self) -> MetaRules {
-        MetaRules { name: names::path_segment_or_prefix, qualified_finalizers: false, ..self.meta }
     }
 }
 
@@ -73,7 +68,7 @@ const PLAIN: MetaRules = MetaRules { qualified_finalizers: false, ..CORE.meta };
 
 /// The rules of a kind. A kind that has none of its own gets the generic ones, by its scope.
 pub fn rules(group: &str, kind: &str, namespaced: bool) -> Rules {
-    let rbac = |namespaced: bool| MetaRules { namespaced, name: names::path_segment, ..PLAIN };
+    let rbac = |namespaced: bool| MetaRules { namespaced, name: names::path_segment, ..CORE.meta };
     match (group, kind) {
         ("", "Secret") => Rules {
             default: secret::default,
@@ -112,9 +107,8 @@ pub fn rules(group: &str, kind: &str, namespaced: bool) -> Rules {
             ..CORE
         },
         ("", "Event") => Rules {
-            meta: PLAIN,
-            validate: plain::validate_event,
-            validate_update: plain::validate_event_update,
+            validate: |event, rules| plain::validate_event(event, true, rules),
+            validate_update: |new, old, rules| plain::validate_event_update(new, old, true, rules),
             ..CORE
         },
         ("coordination.k8s.io", "Lease") => Rules {

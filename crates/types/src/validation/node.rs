@@ -7,6 +7,25 @@ use crate::names::is_label_value;
 use crate::validation::field::{FieldError, FieldErrors, Path, Shown};
 use crate::validation::meta::{self, MetaRules};
 
+/// What a Node has when it is left out: its one pod network in the list of them, and everything allocatable.
+pub fn default(node: &mut Value) {
+    let network = node.str_at(&["spec", "podCIDR"]).to_owned();
+    let networks = list(node, &["spec", "podCIDRs"]);
+    let first = networks.first().and_then(Value::as_str).unwrap_or_default().to_owned();
+    if !network.is_empty() && network != first {
+        // The older field counts.
+        node.set(&["spec", "podCIDRs"], vec![Value::from(network)]);
+    } else if network.is_empty() && !first.is_empty() {
+        node.set(&["spec", "podCIDR"], first);
+    }
+    let status = |field: &str| node.at(&["status", field]).filter(|value| !value.is_null()).cloned();
+    if status("allocatable").is_none()
+        && let Some(capacity) = status("capacity")
+    {
+        node.set(&["status", "allocatable"], capacity);
+    }
+}
+
 /// The check of a Node at creation.
 pub fn validate(node: &Value, rules: MetaRules) -> FieldErrors {
     let mut errors = meta::validate(node, rules);

@@ -14,6 +14,15 @@ pub const EVENT_WORD_LIMIT: usize = 128;
 /// Longest `message` of an Event, in bytes.
 pub const EVENT_MESSAGE_LIMIT: usize = 1024;
 
+/// What a ConfigMap has when it is left out: a null binary value becomes an empty one.
+pub fn default_config_map(object: &mut Value) {
+    if let Some(data) = object.get_mut("binaryData").and_then(Value::as_object_mut) {
+        for value in data.values_mut().filter(|value| value.is_null()) {
+            *value = Value::Bytes(SecretBytes::default());
+        }
+    }
+}
+
 /// ConfigMap.
 pub fn validate_config_map(object: &Value, rules: MetaRules) -> FieldErrors {
     let mut errors = meta::validate(object, rules);
@@ -86,6 +95,8 @@ pub fn validate_namespace_finalize(new: &Value, old: &Value, rules: MetaRules) -
 
 /// What a new Namespace gets: its phase and the finalizer of the namespace controller.
 pub fn prepare_namespace_create(object: &mut Value) {
+    // Its name may have been generated just now.
+    default_namespace(object);
     object.set(&["status"], Value::from([("phase", "Active")]));
     let has = namespace_finalizers(object).contains(&"kubernetes");
     if !has {
@@ -122,6 +133,18 @@ pub fn prepare_namespace_update(new: &mut Value, old: &Value) {
 fn namespace_finalizers(object: &Value) -> BTreeSet<&str> {
     let finalizers = object.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
     finalizers.iter().filter_map(Value::as_str).collect()
+}
+
+/// What is behind a gate that upstream leaves closed: dropped, unless the stored Lease has it already.
+pub fn drop_lease_election(new: &mut Value, old: Option<&Value>) {
+    let has =
+        |field: &str| old.and_then(|old| old.at(&["spec", field])).is_some_and(|value| !value.is_null());
+    if has("strategy") || has("preferredHolder") {
+        return;
+    }
+    for field in ["strategy", "preferredHolder"] {
+        new.remove(&["spec", field]);
+    }
 }
 
 /// Lease.
@@ -167,8 +190,81 @@ fn lease_spec(object: &Value) -> FieldErrors {
     errors
 }
 
-/// Event of the core group. It has no metadata rules beyond the generic ones.
-pub fn validate_event(event: &Value, _rules: MetaRules) -> FieldErrors {
+/// Event as the core group has it. What came by the core group is checked as ever, what came by
+/// `events.k8s.io` strictly.
+pub fn validate_event(event: &Value, core: bool, rules: MetaRules) -> FieldErrors {
+    let mut errors = old_event_rules(event, core);
+    if core {
+        return errors;
+    }
+    errors.extend(meta::validate(event, rules));
+    errors.extend(event_series(event));
+    if event.str_at(&["eventTime"]).is_empty() {
+        errors.push(FieldError::required(&Path::new("eventTime"), ""));
+    }
+    let kind = event.str_at(&["type"]);
+    if !matches!(kind, "Normal" | "Warning") {
+        errors.push(FieldError::invalid(&Path::new("type"), "", format!("has invalid value: {kind}")));
+    }
+    let text = |field: &[&str]| !event.str_at(field).is_empty();
+    for (field, set) in [
+        ("firstTimestamp", text(&["firstTimestamp"])),
+        ("lastTimestamp", text(&["lastTimestamp"])),
+        ("count", event.at(&["count"]).and_then(Value::as_i64).is_some_and(|count| count != 0)),
+        ("source", text(&["source", "component"]) || text(&["source", "host"])),
+    ] {
+        if set {
+            errors.push(FieldError::invalid(&Path::new(field), "", "needs to be unset"));
+        }
+    }
+    errors
+}
+
+/// Event as the core group has it, at update.
+pub fn validate_event_update(new: &Value, old: &Value, core: bool, rules: MetaRules) -> FieldErrors {
+    let mut errors = old_event_rules(new, core);
+    if core {
+        return errors;
+    }
+    errors.extend(meta::validate_update(new, old, rules));
+    if new.get("series") != old.get("series") {
+        errors.extend(event_series(new));
+    }
+    for (field, shown) in [
+        ("involvedObject", "involvedObject"),
+        ("reason", "reason"),
+        ("message", "message"),
+        ("source", "source"),
+        ("firstTimestamp", "firstTimestamp"),
+        ("lastTimestamp", "lastTimestamp"),
+        ("count", "count"),
+        ("type", "type"),
+        ("eventTime", "eventTime"),
+        ("action", "action"),
+        ("related", "related"),
+        ("reportingComponent", "reportingController"),
+        ("reportingInstance", "reportingInstance"),
+    ] {
+        let of = |object: &Value| object.get(field).cloned().unwrap_or_default();
+        let (new, old) = (of(new), of(old));
+        errors.extend(meta::immutable(new == old, &Path::new(shown), &new));
+    }
+    errors
+}
+
+fn event_series(event: &Value) -> FieldErrors {
+    let mut errors = FieldErrors::new();
+    let Some(series) = event.get("series").filter(|series| !series.is_null()) else { return errors };
+    if series.at(&["count"]).and_then(Value::as_i64).unwrap_or(0) < 2 {
+        errors.push(FieldError::invalid(&Path::new("series.count"), "", "should be at least 2"));
+    }
+    if series.str_at(&["lastObservedTime"]).is_empty() {
+        errors.push(FieldError::required(&Path::new("series.lastObservedTime"), ""));
+    }
+    errors
+}
+
+fn old_event_rules(event: &Value, core: bool) -> FieldErrors {
     let mut errors = FieldErrors::new();
     let namespace = event.namespace();
     let involved = event.str_at(&["involvedObject", "namespace"]);
@@ -187,7 +283,7 @@ pub fn validate_event(event: &Value, _rules: MetaRules) -> FieldErrors {
     if involved.is_empty() && !matches!(namespace, "default" | "kube-system") {
         errors.push(mismatch());
     }
-    let controller_path = Path::new("reportingComponent");
+    let controller_path = Path::new(if core { "reportingComponent" } else { "reportingController" });
     let controller = event.str_at(&["reportingComponent"]);
     if controller.is_empty() {
         errors.push(FieldError::required(&controller_path, ""));
@@ -202,11 +298,6 @@ pub fn validate_event(event: &Value, _rules: MetaRules) -> FieldErrors {
     }
     errors.extend(at_most("message", event.str_at(&["message"]), EVENT_MESSAGE_LIMIT));
     errors
-}
-
-/// Event of the core group, at update.
-pub fn validate_event_update(new: &Value, _old: &Value, rules: MetaRules) -> FieldErrors {
-    validate_event(new, rules)
 }
 
 fn at_most(field: &str, text: &str, limit: usize) -> Option<FieldError> {
@@ -237,6 +328,14 @@ mod tests {
             binary.iter().map(|(key, size)| ((*key).to_owned(), Value::Bytes(vec![0; *size].into())));
         value.set(&["binaryData"], Value::Object(binary.collect()));
         value
+    }
+
+    #[test]
+    fn null_binary_data_is_empty() {
+        let mut value = object(r#"{"metadata":{"name":"c"}}"#);
+        value.set(&["binaryData"], Value::from([("a", Value::Null)]));
+        default_config_map(&mut value);
+        assert!(value.at(&["binaryData", "a"]) == Some(&Value::Bytes(SecretBytes::default())));
     }
 
     #[test]
@@ -307,6 +406,18 @@ mod tests {
     }
 
     #[test]
+    fn leases_lose_what_is_behind_a_gate() {
+        let lease = |spec: &str| object(&format!(r#"{{"spec":{spec}}}"#));
+        let given = r#"{"holderIdentity":"h","strategy":"OldestEmulationVersion","preferredHolder":"p"}"#;
+        let mut new = lease(given);
+        drop_lease_election(&mut new, None);
+        assert!(new == lease(r#"{"holderIdentity":"h"}"#));
+        let mut kept = lease(given);
+        drop_lease_election(&mut kept, Some(&lease(r#"{"preferredHolder":"p"}"#)));
+        assert!(kept == lease(given));
+    }
+
+    #[test]
     fn leases() {
         let lease =
             |spec: &str| object(&format!(r#"{{"metadata":{{"name":"l","namespace":"n"}},"spec":{spec}}}"#));
@@ -334,7 +445,8 @@ mod tests {
 
     #[test]
     fn events() {
-        let check = |event: &str, expected: &[&str]| check(&validate_event(&object(event), RULES), expected);
+        let check =
+            |event: &str, expected: &[&str]| check(&validate_event(&object(event), true, RULES), expected);
         check(r#"{"metadata":{"namespace":"n"},"involvedObject":{"namespace":"n"}}"#, &[]);
         check(r#"{"metadata":{"namespace":"default"},"involvedObject":{}}"#, &[]);
         let mismatch = "involvedObject.namespace: Invalid value: \"m\": does not match event.namespace";
@@ -365,5 +477,53 @@ mod tests {
                 "message: Invalid value: \"\": can have at most 1024 characters",
             ],
         );
+    }
+
+    #[test]
+    fn events_of_the_new_group_are_checked_strictly() {
+        let good = r#"{"metadata":{"name":"e","namespace":"n","resourceVersion":"1"},
+            "involvedObject":{"namespace":"n"},"eventTime":"2023-11-14T22:13:20.000000Z","type":"Normal",
+            "reportingComponent":"a.b/c","reportingInstance":"i","action":"a","reason":"r"}"#;
+        let event = |path: &[&str], value: Value| {
+            let mut event = object(good);
+            event.set(path, value);
+            event
+        };
+        let of = |path: &[&str], value: Value, expected: &[&str]| {
+            check(&validate_event(&event(path, value), false, RULES), expected);
+        };
+        check(&validate_event(&object(good), false, RULES), &[]);
+        of(&["type"], "Odd".into(), &["type: Invalid value: \"\": has invalid value: Odd"]);
+        of(&["count"], 1.into(), &["count: Invalid value: \"\": needs to be unset"]);
+        of(&["source", "host"], "h".into(), &["source: Invalid value: \"\": needs to be unset"]);
+        of(
+            &["series"],
+            Value::from([("count", 1)]),
+            &[
+                "series.count: Invalid value: \"\": should be at least 2",
+                "series.lastObservedTime: Required value",
+            ],
+        );
+        of(
+            &["reportingComponent"],
+            "".into(),
+            &[
+                "reportingController: Required value",
+                "reportingController: Invalid value: \"\": name part must be non-empty",
+                "reportingController: Invalid value: \"\": name part must consist of alphanumeric characters, '-', \
+             '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or \
+             '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+            ],
+        );
+        of(&["eventTime"], Value::Null, &["eventTime: Required value"]);
+        let update = |path: &[&str], value: Value| {
+            validate_event_update(&event(path, value), &object(good), false, RULES)
+        };
+        check(&update(&["reason"], "r".into()), &[]);
+        check(
+            &update(&["reason"], "other".into()),
+            &["reason: Invalid value: \"other\": field is immutable"],
+        );
+        check(&validate_event_update(&event(&["reason"], "other".into()), &object(good), true, RULES), &[]);
     }
 }

@@ -84,6 +84,12 @@ pub fn prepare_status_update(new: &mut Value, old: &Value) {
     if let Some(spec) = old.get("spec") {
         new.set(&["spec"], spec.clone());
     }
+    if new.str_at(&["status", "qosClass"]).is_empty() {
+        let class = old.str_at(&["status", "qosClass"]).to_owned();
+        if !class.is_empty() {
+            new.set(&["status", "qosClass"], class);
+        }
+    }
     new.remove(&["metadata", "deletionTimestamp"]);
     for field in ["ownerReferences", "deletionTimestamp"] {
         match old.at(&["metadata", field]) {

@@ -26,7 +26,12 @@ pub fn validate_role(role: &Value, rules: MetaRules) -> FieldErrors {
         errors.push(FieldError::required(&path, detail));
     }
     for (index, selector) in selectors.iter().enumerate() {
-        errors.extend(meta::label_selector(selector, &path.index(index)));
+        let path = path.index(index);
+        let found = meta::label_selector(selector, &path);
+        if !found.is_empty() {
+            errors.extend(found);
+            errors.push(FieldError::invalid(&path, &Value::Null, "invalid label selector."));
+        }
     }
     errors
 }

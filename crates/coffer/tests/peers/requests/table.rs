@@ -35,24 +35,14 @@ pub(super) const DIFFERENCES: &[(&str, &str)] = &[
         "GET ?resourceVersion=99999999&resourceVersionMatch=Exact",
         "an exact future version is answered at once by the store, without retryAfterSeconds",
     ),
-    ("GET /a text/html", "406 names the media types of watches too"),
     (
         "GET ?watch=1&timeoutSeconds=1&continue=x",
         "a watch ignores a continue token; upstream refuses it for an option that it added itself",
-    ),
-    (
-        r#"POST /apis/authorization.k8s.io/v1/subjectaccessreviews application/json {"spec":{"user":"alice","resourceAttributes":{"verb":"get","resource":"secrets"}}}"#,
-        NOT_STORED,
-    ),
-    (
-        r#"POST /apis/authentication.k8s.io/v1/tokenreviews application/json {"spec":{"token":"x"}}"#,
-        NOT_STORED,
     ),
 ];
 
 const BODY: &str =
     "upstream prints what was sent or what is stored; Coffer never prints the content of a Secret";
-const NOT_STORED: &str = "reviews are not stored, so Coffer keeps no managedFields for them";
 
 /// In the order in which they are sent.
 pub(super) const REQUESTS: &[Request] = &[

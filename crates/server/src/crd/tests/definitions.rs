@@ -2,7 +2,9 @@
 
 use coffer_types::Value;
 
-use crate::crd::definition::{apply_defaults, prepare_create, prepare_update, validate, validate_update};
+use crate::crd::definition::{
+    apply_defaults, prepare_create, prepare_update, validate, validate_name, validate_update,
+};
 use crate::crd::names::{accept, establish, is_established};
 use crate::crd::testing::{json, texts, tree};
 
@@ -147,7 +149,10 @@ fn conversions() {
 #[test]
 fn rules() {
     let check = |change: fn(&mut Value), expected: &[&str]| {
-        assert_eq!(texts(&validate(&changed(change))), expected);
+        let changed = changed(change);
+        let mut errors = validate_name(&changed);
+        errors.extend(validate(&changed));
+        assert_eq!(texts(&errors), expected);
     };
     check(|_| {}, &[]);
     check(

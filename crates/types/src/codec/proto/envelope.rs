@@ -82,6 +82,11 @@ fn open_type_meta(bytes: &[u8], envelope: &mut Envelope<'_>) -> Result<(), Decod
 }
 
 pub(super) fn wrong_wire_type(number: u8, field: &str) -> DecodeError {
+    // As Go names it.
+    let mut field = field.to_owned();
+    if let Some(first) = field.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
     DecodeError::new(format!("proto: wrong wireType = {number} for field {field}"))
 }
 

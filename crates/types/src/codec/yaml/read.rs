@@ -23,6 +23,18 @@ pub(super) struct Stream<'a> {
     anchor_cost: usize,
     alias_cost: usize,
     failed: bool,
+    /// What is parsed.
+    text: &'a str,
+}
+
+/// What Go's library says of a text that ends within brackets: whether an item or its end is missing.
+fn unclosed(text: &str) -> &'static str {
+    let open = text.bytes().rfind(|byte| matches!(byte, b'[' | b'{'));
+    match (text.trim_end().bytes().last(), open) {
+        (Some(b'[' | b'{' | b','), _) => "did not find expected node content",
+        (_, Some(b'{')) => "did not find expected ',' or '}'",
+        _ => "did not find expected ',' or ']'",
+    }
 }
 
 impl<'a> Stream<'a> {
@@ -33,6 +45,9 @@ impl<'a> Stream<'a> {
         if text.chars().any(|char| !is_allowed(char)) {
             return Err(DecodeError::new("yaml: control characters are not allowed"));
         }
+        if text.starts_with('\t') {
+            return Err(DecodeError::new("yaml: found character that cannot start any token"));
+        }
         let mut options = Options::default();
         // Ours is the limit that is reported.
         options.flow_nesting_limit = MAX_DEPTH + 1;
@@ -40,14 +55,18 @@ impl<'a> Stream<'a> {
         // As Go's library reads a block scalar that the input ends in.
         options.block_scalar_eof_without_line_feed = true;
         let parser = Parser::new_from_str_with_options(text, options);
-        Ok(Self { parser, anchors: HashMap::new(), anchor_cost: 0, alias_cost: 0, failed: false })
+        Ok(Self { parser, text, anchors: HashMap::new(), anchor_cost: 0, alias_cost: 0, failed: false })
     }
 
     fn document(&mut self) -> Result<Option<(Node<'a>, Vec<String>)>> {
         let mut builder = Builder { open: Vec::new(), root: None, duplicates: Vec::new() };
         while let Some(next) = self.parser.next() {
             let (event, span) = next.map_err(|error| {
-                DecodeError::new(format!("yaml: line {}: {}", error.marker().line(), error.kind()))
+                let what = match error.kind().to_string() {
+                    kind if kind.starts_with("unclosed bracket") => unclosed(self.text).to_owned(),
+                    kind => kind,
+                };
+                DecodeError::new(format!("yaml: line {}: {what}", error.marker().line()))
             })?;
             let line = span.start.line();
             match event {

@@ -67,6 +67,7 @@ fn program(go: &str, folder: &Path, target: &Path) -> anyhow::Result<()> {
     run(Command::new(go)
         .env("CGO_ENABLED", "0")
         .env("GOWORK", "off")
+        .env("GO", go)
         .arg("-C")
         .arg(folder)
         // As the peers are built, so that what they have in common is built once.

@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"sort"
 	"strings"
 
@@ -81,8 +80,11 @@ func run(out string) error {
 }
 
 func download() (string, error) {
-	// The Go that runs this; it need not be on the PATH.
-	tool := filepath.Join(runtime.GOROOT(), "bin", "go")
+	// The Go that runs this need not be on the PATH; who runs it says where it is.
+	tool := os.Getenv("GO")
+	if tool == "" {
+		tool = "go"
+	}
 	output, err := exec.Command(tool, "mod", "download", "-json", module).Output()
 	if err != nil {
 		return "", fmt.Errorf("go mod download %s: %w", module, err)

@@ -210,18 +210,19 @@ fn migration(theme: &mut Theme) {
     theme.get(&format!("{all}/k"));
 }
 
-/// More than ten writers: the oldest become one.
+/// More than ten writers: the oldest become one. Their names are in the order of their writes, so
+/// that it does not matter which of them share a second.
 fn ancients(theme: &mut Theme) {
     let all = "/api/v1/namespaces/$NS/configmaps";
     theme.post(
-        &format!("{all}?fieldManager=w0"),
+        &format!("{all}?fieldManager=w00"),
         json!({ "metadata": { "name": "old" }, "data": { "k0": "0" } }),
     );
     for index in 1..13 {
         let patch = json!({ "data": { format!("k{index}"): "x" } });
-        theme.patch(&format!("{all}/old?fieldManager=w{index}"), MERGE, patch);
+        theme.patch(&format!("{all}/old?fieldManager=w{index:02}"), MERGE, patch);
     }
-    theme.patch(&format!("{all}/old?fieldManager=w1"), MERGE, r#"{"data":{"k1":"y"}}"#);
+    theme.patch(&format!("{all}/old?fieldManager=w13"), MERGE, r#"{"data":{"k1":"y"}}"#);
 }
 
 /// Lists by key, sets, and atomic ones, of built-in kinds.

@@ -204,9 +204,10 @@ async fn services_have_addresses_of_their_own() {
     assert_eq!(after["spec"]["clusterIP"], before["spec"]["clusterIP"]);
     let node_port = after["spec"]["ports"][0]["nodePort"].as_i64().expect("a port of the nodes");
     assert!((30_000..=32_767).contains(&node_port), "{node_port}");
+    let free = (100..200).map(|last| format!("10.0.0.{last}")).find(|address| !seen.contains(address));
     let mut other = after.clone();
-    other["spec"]["clusterIP"] = json!("10.0.0.250");
-    other["spec"]["clusterIPs"] = json!(["10.0.0.250"]);
+    other["spec"]["clusterIP"] = json!(free);
+    other["spec"]["clusterIPs"] = json!([free]);
     let answer = client.put(&format!("{url}/s1"), &other.to_string()).await;
     assert_eq!(answer.code, 422, "{}", answer.text);
     assert!(answer.text.contains("may not change once set"), "{}", answer.text);

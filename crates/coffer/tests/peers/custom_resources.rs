@@ -15,7 +15,7 @@ use std::time::Duration;
 use kube::Client;
 use serde_json::Value;
 
-use crate::requests::{Request, ask, both, changed, client, masks, title};
+use crate::requests::{Request, ask, both, client, compare, masks};
 
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
@@ -49,43 +49,6 @@ async fn requests_about_custom_resources_get_the_answers_of_kube_apiserver() {
         (requests().copied().collect(), DIFFERENCES.iter().copied().flatten().copied().collect());
     compare("custom.json", &requests, &differences, &from_stock, &from_coffer);
     drop((stock, etcd));
-}
-
-/// Holds the answers of both against each other, and ours that differ on purpose against a file.
-fn compare(
-    file: &str,
-    requests: &[Request],
-    differences: &[(&str, &str)],
-    from_stock: &[Value],
-    from_coffer: &[Value],
-) {
-    let mut failures = String::new();
-    let mut own = serde_json::Map::new();
-    for (request, (expected, found)) in requests.iter().zip(from_stock.iter().zip(from_coffer)) {
-        let title = title(request);
-        let reason = differences.iter().find(|(named, _)| *named == title).map(|(_, reason)| reason);
-        if let Some(error) = expected.get("error").or_else(|| found.get("error")) {
-            failures += &format!("{title}\n    is no test: {error}\n");
-            continue;
-        }
-        if reason.is_some() {
-            assert_eq!(own.insert(title.clone(), found.clone()), None, "{title} is asked twice");
-        }
-        match (expected == found, reason) {
-            (true, None) | (false, Some(_)) => {}
-            (true, Some(reason)) => failures += &format!("{title}\n    no longer differs: {reason}\n"),
-            (false, None) => {
-                failures += &format!("{title}\n    kube-apiserver {expected}\n    coffer         {found}\n");
-            }
-        }
-    }
-    for (named, _) in differences {
-        if !requests.iter().any(|request| title(request) == *named) {
-            failures += &format!("{named}\n    is no request\n");
-        }
-    }
-    failures += &changed(file, &own);
-    assert!(failures.is_empty(), "\n{failures}");
 }
 
 async fn ask_all(kubeconfig: &Path) -> Vec<Value> {

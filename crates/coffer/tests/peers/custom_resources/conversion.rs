@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::webhook::Webhook;
-use super::{APPLY, JSON, MERGE, PATCH, Request, TABLE, compare, in_order, served};
-use crate::requests::{ask, both, client, masks};
+use super::{APPLY, JSON, MERGE, PATCH, Request, TABLE, in_order, served};
+use crate::requests::{ask, both, client, compare, masks};
 
 const DIFFERENCES: &[(&str, &str)] = &[];
 

@@ -177,7 +177,6 @@ fn query_options(theme: &mut Theme, all: &str) {
 }
 
 /// What only some kinds have.
-#[allow(clippy::too_many_lines)]
 fn kinds() -> Theme {
     let mut theme = Theme::new("validation");
     let dry = |path: &str| format!("{path}?dryRun=All");

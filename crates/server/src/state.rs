@@ -14,7 +14,7 @@ use crate::health::HealthCheck;
 use crate::metrics::Metrics;
 use crate::ports::{AdmissionChain, Authenticator, Authorizer};
 use crate::resources::Resources;
-use crate::service_addresses::Range;
+use crate::service_addresses::range::Range;
 
 /// Everything that handlers share.
 pub(crate) struct Server {

@@ -7,6 +7,7 @@
 pub mod codec;
 pub mod defaults;
 pub mod fields;
+mod go_quote;
 pub mod meta;
 pub mod names;
 pub mod patch;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::Value;
-use crate::validation::field::go_quote;
+use crate::go_quote::go_quote;
 
 /// A failure (or a success) as a client reads it.
 ///

@@ -5,6 +5,7 @@ pub(crate) mod custom;
 pub(crate) mod info;
 pub(crate) mod objects;
 pub(crate) mod printer;
+pub(crate) mod row;
 pub(crate) mod scale;
 mod stored;
 pub(crate) mod strategy;

@@ -1,7 +1,7 @@
 //! The kinds that are stored for others: no part of coffer acts on them.
 
-use super::builtin::{Built, PLAIN, STATUS_VERBS, Sub, core, status};
 use super::info::Behaviour;
+use super::row::{Built, PLAIN, STATUS_VERBS, Sub, core, status};
 
 /// A row; the names are the kind, the plural and the singular.
 const fn stored(

@@ -15,13 +15,8 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity};
 use tonic::{Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
-use super::line::Line;
+use super::line::{CONNECTION_WINDOW, Line, STREAM_WINDOW};
 use super::{ConnectError, EtcdConfig};
-
-/// What one stream may have on its way. A watch that nobody reads stops here,
-pub(super) const STREAM_WINDOW: u32 = 1 << 20;
-/// and leaves the connection, which has no limit of its own, to the others.
-pub(super) const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
 /// A server's address and the connections to it, which are made when they are needed and again when they
 /// broke: one for calls with one answer, one for streams.

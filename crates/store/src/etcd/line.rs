@@ -24,12 +24,16 @@ use tokio_rustls::TlsConnector;
 use tonic::{Code, ConnectError, Status};
 
 use super::EtcdConfig;
-use super::endpoint::{CONNECTION_WINDOW, STREAM_WINDOW};
 
 const TE: HeaderName = HeaderName::from_static("te");
 
 /// What stands before a message: whether it is compressed, and its length.
 const PREFIX: usize = 5;
+
+/// What one stream may have on its way. A watch that nobody reads stops here,
+pub(super) const STREAM_WINDOW: u32 = 1 << 20;
+/// and leaves the connection, which has no limit of its own, to the others.
+pub(super) const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
 /// What is reserved for an answer on the server's word that it will be as long.
 const MAX_RESERVED: usize = 16 * 1024 * 1024;

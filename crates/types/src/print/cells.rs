@@ -2,7 +2,7 @@
 
 use crate::Value;
 use crate::meta::Meta;
-use crate::print::human_duration;
+use crate::print::ages::{age, since};
 use crate::time::Timestamp;
 
 /// The cells of one object, those shown only with `-o wide` included.
@@ -54,25 +54,6 @@ fn definition(object: &Value) -> Vec<Value> {
         Value::from(short.join(",")),
         Value::from(established),
     ]
-}
-
-/// Time since creation; `<unknown>` for an object without that time.
-pub fn age(object: &Value, now: Timestamp) -> String {
-    since(object.str_at(&["metadata", "creationTimestamp"]), now)
-}
-
-/// Time since `time` (RFC 3339); `<unknown>` where there is none, `<invalid>` where it is no time.
-pub fn event_time(time: &str, now: Timestamp) -> String {
-    since(time, now)
-}
-
-fn since(time: &str, now: Timestamp) -> String {
-    match (time, time.parse::<Timestamp>()) {
-        ("", _) => "<unknown>".to_owned(),
-        // Whole seconds, toward zero, of the exact difference.
-        (_, Ok(time)) => human_duration(now.duration_since(time).as_secs()),
-        (_, Err(_)) => "<invalid>".to_owned(),
-    }
 }
 
 fn created(object: &Value) -> Value {

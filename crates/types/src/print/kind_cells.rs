@@ -1,6 +1,6 @@
 //! Cells of the kinds that are stored for others.
 
-use super::{cells, human_duration};
+use super::{ages, human_duration};
 use crate::Value;
 use crate::meta::Meta as _;
 use crate::time::Timestamp;
@@ -49,7 +49,7 @@ impl View<'_> {
     }
 
     fn age(&self) -> Value {
-        cells::age(self.object, self.now).into()
+        ages::age(self.object, self.now).into()
     }
 
     fn text(&self, path: &[&str]) -> Value {
@@ -145,7 +145,7 @@ impl View<'_> {
                 let selector = selector_text(selector);
                 let last = self.object.str_at(&["status", "lastScheduleTime"]);
                 let last =
-                    if last.is_empty() { "<none>".to_owned() } else { cells::event_time(last, self.now) };
+                    if last.is_empty() { "<none>".to_owned() } else { ages::event_time(last, self.now) };
                 vec![
                     self.name(),
                     self.text(&["spec", "schedule"]),
@@ -210,7 +210,7 @@ impl View<'_> {
             (self.object.str_at(&["status", "startTime"]), self.object.str_at(&["status", "completionTime"]));
         match (start.parse::<Timestamp>(), end.parse::<Timestamp>()) {
             (Ok(start), Ok(end)) => human_duration(end.duration_since(start).as_secs()),
-            (Ok(_), Err(_)) => cells::event_time(start, self.now),
+            (Ok(_), Err(_)) => ages::event_time(start, self.now),
             _ => String::new(),
         }
     }

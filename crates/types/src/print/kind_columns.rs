@@ -1,6 +1,6 @@
 //! Columns of the kinds that are stored for others.
 
-use super::columns::{AGE, NAME, Text};
+use super::column::{AGE, NAME, Text};
 
 const CONTAINERS: Text = ("Containers", "string", "Names of the containers", 1);
 const IMAGES: Text = ("Images", "string", "Images of the containers", 1);

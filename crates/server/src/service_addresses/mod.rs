@@ -1,8 +1,9 @@
 //! Addresses of Services: each is held by an IPAddress object, so that two servers on one store
 //! never give out the same. Absent: two families at once, and ports for health checks.
 
+pub(crate) mod range;
+
 use std::collections::BTreeSet;
-use std::fmt;
 use std::net::Ipv4Addr;
 
 use async_trait::async_trait;
@@ -11,6 +12,7 @@ use coffer_types::meta::Meta as _;
 use coffer_types::validation::field::{FieldError, Path, Shown, to_status};
 use coffer_types::{Status, Value, random};
 
+pub use self::range::Range;
 use crate::handlers::write::Scope;
 use crate::ports::{GroupResource, Interest};
 use crate::state::Server;
@@ -19,64 +21,6 @@ use crate::state::Server;
 const ATTEMPTS: usize = 64;
 /// Ports of nodes, upstream's default range.
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
-
-/// A range of addresses, such as `10.0.0.0/24`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Range {
-    base: u32,
-    bits: u8,
-}
-
-impl Default for Range {
-    /// `10.0.0.0/24`, upstream's.
-    fn default() -> Self {
-        Self { base: u32::from(Ipv4Addr::new(10, 0, 0, 0)), bits: 24 }
-    }
-}
-
-impl std::str::FromStr for Range {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let fault =
-            || format!("{text:?} is not a range of IPv4 addresses with 8 to 30 bits, such as 10.0.0.0/24");
-        let (address, bits) = text.split_once('/').ok_or_else(fault)?;
-        let address: Ipv4Addr = address.parse().map_err(|_| fault())?;
-        let bits: u8 = bits.parse().map_err(|_| fault())?;
-        if !(8..=30).contains(&bits) {
-            return Err(fault());
-        }
-        let mask = u32::MAX << (32 - bits);
-        Ok(Self { base: u32::from(address) & mask, bits })
-    }
-}
-
-impl fmt::Display for Range {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}/{}", Ipv4Addr::from(self.base), self.bits)
-    }
-}
-
-impl Range {
-    /// The address of the server itself.
-    pub fn first(&self) -> Ipv4Addr {
-        Ipv4Addr::from(self.base + 1)
-    }
-
-    fn size(&self) -> u32 {
-        1 << (32 - self.bits)
-    }
-
-    fn contains(&self, address: Ipv4Addr) -> bool {
-        let offset = u32::from(address).wrapping_sub(self.base);
-        0 < offset && offset < self.size() - 1
-    }
-
-    /// Any of the addresses but the first, which is the server's.
-    fn any(&self, random: u32) -> Ipv4Addr {
-        Ipv4Addr::from(self.base + 2 + random % (self.size() - 3))
-    }
-}
 
 /// Addresses that one write has claimed, until it is known how it ended.
 #[derive(Debug, Default)]
@@ -386,29 +330,4 @@ async fn give_ports(scope: &Scope<'_>, service: &mut Value) -> Result<(), Status
         port.set(&["nodePort"], free);
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_are_read_and_kept_to() {
-        let range: Range = "10.96.3.4/16".parse().expect("a range");
-        assert_eq!(
-            (range.to_string().as_str(), range.first().to_string().as_str()),
-            ("10.96.0.0/16", "10.96.0.1")
-        );
-        for text in ["10.0.0.0", "10.0.0.0/31", "x/24", "10.0.0.0/4", "::/64"] {
-            assert!(text.parse::<Range>().is_err(), "{text}");
-        }
-        let small: Range = "10.0.0.0/29".parse().expect("a range");
-        let all: BTreeSet<Ipv4Addr> = (0..100).map(|random| small.any(random)).collect();
-        assert_eq!(all.len(), 5, "all but the network, the server and the broadcast");
-        assert!(all.iter().all(|address| small.contains(*address) && *address != small.first()));
-        assert!(!small.contains(Ipv4Addr::new(10, 0, 0, 0)) && !small.contains(Ipv4Addr::new(10, 0, 0, 7)));
-        assert!(
-            !small.contains(Ipv4Addr::new(10, 0, 0, 8)) && !small.contains(Ipv4Addr::new(9, 255, 255, 255))
-        );
-    }
 }

@@ -1,7 +1,8 @@
-//! Pure evaluators with step and size limits: selectors and JSONPath.
+//! Pure evaluators with step and size limits: selectors, JSONPath and CEL.
 //!
 //! Absent on purpose: an async runtime, a clock, files, the network, and logging.
 
+pub mod cel;
 pub mod field_selector;
 pub mod jsonpath;
 pub mod label_selector;

@@ -1,0 +1,40 @@
+//! How much one compilation or evaluation may do.
+
+use super::error::Error;
+
+/// Most cost of one evaluation.
+pub const PER_CALL: u64 = 1_000_000;
+/// Most cost of all evaluations for one object.
+pub const PER_OBJECT: u64 = 10_000_000;
+/// Most cost of all match conditions of one webhook or policy.
+pub const MATCH_CONDITIONS: u64 = 2_500_000;
+/// Iterations of comprehensions between two looks at the interruption.
+pub const INTERRUPT_EVERY: u64 = 100;
+/// Most that one evaluation's own values hold, in bytes.
+pub const MEMORY: usize = 8 << 20;
+/// Deepest nesting of an expression's source.
+pub const RECURSION: usize = 250;
+/// Longest source of an expression, in characters.
+pub const SOURCE: usize = 100_000;
+
+/// What an evaluation's own values may still take.
+#[derive(Debug)]
+pub struct Memory {
+    left: usize,
+}
+
+impl Memory {
+    /// Memory for `bytes`.
+    pub fn new(bytes: usize) -> Self {
+        Self { left: bytes }
+    }
+
+    /// Takes `bytes`.
+    ///
+    /// # Errors
+    /// When fewer are left.
+    pub fn charge(&mut self, bytes: usize) -> Result<(), Error> {
+        self.left = self.left.checked_sub(bytes).ok_or_else(Error::memory_limit)?;
+        Ok(())
+    }
+}

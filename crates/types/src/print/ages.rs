@@ -22,3 +22,17 @@ pub(super) fn since(time: &str, now: Timestamp) -> String {
         (_, Err(_)) => "<invalid>".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_is_missing_or_ahead_has_no_age() {
+        let now = "2023-11-14T22:13:20Z".parse().expect("a time");
+        assert_eq!(event_time("", now), "<unknown>");
+        assert_eq!(event_time("x", now), "<invalid>");
+        assert_eq!(event_time("2023-11-14T22:13:21Z", now), "0s");
+        assert_eq!(event_time("2023-11-14T22:13:25Z", now), "<invalid>");
+    }
+}

@@ -483,13 +483,4 @@ mod tests {
             "0",
         );
     }
-
-    #[test]
-    fn ages() {
-        let now = NOW.parse().expect("a time");
-        assert_eq!(event_time("", now), "<unknown>");
-        assert_eq!(event_time("x", now), "<invalid>");
-        assert_eq!(event_time("2023-11-14T22:13:21Z", now), "0s");
-        assert_eq!(event_time("2023-11-14T22:13:25Z", now), "<invalid>");
-    }
 }

@@ -14,6 +14,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("peers/go/rules", "crates/types/tests/golden/rules"),
     ("peers/go/kinds", "crates/types/tests/golden/kinds"),
     ("peers/go/definitions", "crates/operator/tests/golden"),
+    ("peers/go/cel", "crates/lang/tests/golden/cel"),
 ];
 
 /// Makes them anew.

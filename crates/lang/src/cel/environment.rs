@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::declared::{DeclaredType, Shape};
+use super::declared::{DeclaredType, Field, Shape};
 use super::functions::{CallCosts, CallValidator, Function, Library};
+use super::syntax::macros::Macro;
 use super::types::Type;
 
 /// Variables, functions and object types. Made once, extended cheaply.
@@ -13,6 +14,7 @@ pub struct Environment {
     pub(crate) functions: Arc<HashMap<String, Arc<Function>>>,
     pub(crate) validators: Arc<Vec<CallValidator>>,
     pub(crate) types: Arc<HashMap<String, Type>>,
+    pub(crate) macros: Arc<Vec<Macro>>,
     pub(crate) variables: BTreeMap<String, Variable>,
     pub(crate) objects: HashMap<Arc<str>, ObjectType>,
     pub(crate) costs: CallCosts,
@@ -37,11 +39,13 @@ pub struct ObjectType {
 }
 
 impl Environment {
-    /// An environment with the functions of `libraries`, without variables.
+    /// An environment with the standard functions and those of `libraries`, without variables.
     pub fn new(libraries: Vec<Library>, costs: CallCosts) -> Self {
+        let libraries = std::iter::once(super::standard::library()).chain(libraries);
         let mut functions: HashMap<String, Function> = HashMap::new();
         let mut types = HashMap::new();
         let mut validators = Vec::new();
+        let mut macros = super::syntax::macros::STANDARD.to_vec();
         for library in libraries {
             for function in library.functions {
                 match functions.get_mut(&*function.name) {
@@ -61,6 +65,7 @@ impl Environment {
                 types.insert(declared.name().to_owned(), declared);
             }
             validators.extend(library.validators);
+            macros.extend(library.macros);
         }
         Self {
             functions: Arc::new(
@@ -68,6 +73,7 @@ impl Environment {
             ),
             validators: Arc::new(validators),
             types: Arc::new(types),
+            macros: Arc::new(macros),
             variables: BTreeMap::new(),
             objects: HashMap::new(),
             costs,
@@ -115,6 +121,33 @@ impl Environment {
     /// The type that expressions call `name`, if a library has it.
     pub fn named_type(&self, name: &str) -> Option<&Type> {
         self.types.get(name)
+    }
+
+    /// The type that expressions call `name`: of a library or of the language.
+    pub fn type_named(&self, name: &str) -> Option<Type> {
+        if let Some(declared) = self.types.get(name) {
+            return Some(declared.clone());
+        }
+        Some(match name {
+            "bool" => Type::Bool,
+            "bytes" => Type::Bytes,
+            "double" => Type::Double,
+            "google.protobuf.Duration" => Type::Duration,
+            "int" => Type::Int,
+            "list" => Type::list(Type::Dyn),
+            "map" => Type::map(Type::Dyn, Type::Dyn),
+            "null_type" => Type::Null,
+            "string" => Type::String,
+            "google.protobuf.Timestamp" => Type::Timestamp,
+            "type" => Type::Type(None),
+            "uint" => Type::Uint,
+            _ => return None,
+        })
+    }
+
+    /// The field of an object type that expressions call `name`.
+    pub fn field<'d>(&self, declared: &'d DeclaredType, name: &str) -> Option<&'d Field> {
+        declared.field(name)
     }
 
     /// What calls cost by the function's name.

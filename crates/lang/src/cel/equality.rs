@@ -34,7 +34,9 @@ pub(crate) fn equal(one: &Value<'_>, other: &Value<'_>) -> Result<bool, Error> {
             (Some(one), Some(other)) => equal(one, other),
             _ => Ok(false),
         },
-        (Value::Opaque(one), Value::Opaque(other)) => Ok(one.equals(&**other)),
+        (Value::Opaque(one), Value::Opaque(other)) => one.equals(&**other),
+        // Values of libraries know only their like; whatever else is asked first just says no.
+        (Value::Opaque(_), _) => Err(Error::no_such_overload()),
         _ => Ok(one.numeric_cmp(other) == Some(Ordering::Equal)),
     }
 }

@@ -62,6 +62,8 @@ pub struct Library {
     pub functions: Vec<Function>,
     /// Types that expressions can name, as in `type(x) == net.IP`.
     pub types: Vec<Type>,
+    /// Macros.
+    pub macros: Vec<super::syntax::macros::Macro>,
     /// Checks of calls whose arguments are literals.
     pub validators: Vec<CallValidator>,
 }
@@ -94,6 +96,9 @@ pub struct Overload {
     pub estimate: Option<Estimate>,
     /// What a call did cost.
     pub cost: Option<ActualCost>,
+    /// Whether values are held against the parameters before the call; where they
+    /// are not, the first overload of the function takes all calls.
+    pub guarded: bool,
 }
 
 /// What a function does with its arguments, the one before the dot first.
@@ -125,10 +130,15 @@ impl CallCosts {
 pub struct CallValidator {
     /// The function's name.
     pub function: &'static str,
-    /// Returns what is wrong with a call: the index of the argument (the one
-    /// before the dot is 0) and the message.
-    pub check: fn(&[Literal<'_>]) -> Option<(usize, String)>,
+    /// Returns what is wrong with a call: the way to the part that is wrong, and the message.
+    /// The way begins with the index of the argument (the one before the dot is 0), then come
+    /// indexes within literals: of elements of a list, twice the index of an entry of a map for its
+    /// key and one more for its value. An empty way is the call itself.
+    pub check: CheckCall,
 }
+
+/// What is wrong with a call: the way to the part that is, and the message.
+pub type CheckCall = fn(&[Literal<'_>]) -> Option<(Vec<usize>, String)>;
 
 /// An argument as a validator sees it.
 #[derive(Clone)]
@@ -137,6 +147,8 @@ pub enum Literal<'a> {
     Value(&'a Value<'static>),
     /// A list literal.
     List(Vec<Literal<'a>>),
+    /// A map literal.
+    Map(Vec<(Literal<'a>, Literal<'a>)>),
     /// Anything else, with its type.
     Other(&'a Type),
 }
@@ -206,6 +218,7 @@ impl Overload {
             regex: None,
             estimate: None,
             cost: None,
+            guarded: true,
         }
     }
 
@@ -222,6 +235,12 @@ impl Overload {
     /// Says which parameter is a regular expression.
     pub fn regex(mut self, parameter: usize) -> Self {
         self.regex = Some(parameter);
+        self
+    }
+
+    /// Leaves the look at the values' types to the function itself.
+    pub fn unguarded(mut self) -> Self {
+        self.guarded = false;
         self
     }
 

@@ -65,6 +65,43 @@ impl<'v> Entries<'v> {
         Ok(())
     }
 
+    /// Puts an entry in, over one with the same key.
+    ///
+    /// # Errors
+    /// When the key is of a type that cannot be a key.
+    pub fn set(&mut self, key: Value<'v>, value: Value<'v>) -> Result<(), Error> {
+        match self.position(&key) {
+            Some(position) => self.items[position].1 = value,
+            None => self.insert(key, value)?,
+        }
+        Ok(())
+    }
+
+    /// Takes an entry out.
+    pub fn remove(&mut self, key: &Value<'_>) {
+        if let Some(position) = self.position(key) {
+            self.items.remove(position);
+            let items = std::mem::take(&mut self.items);
+            self.index = None;
+            for (key, value) in items {
+                // The keys were in the map before.
+                drop(self.insert(key, value));
+            }
+        }
+    }
+
+    fn position(&self, key: &Value<'_>) -> Option<usize> {
+        match &self.index {
+            None => self.items.iter().position(|(candidate, _)| same_key(candidate, key)),
+            Some(index) => {
+                let found = index.get(&hash(key))?.iter();
+                found
+                    .map(|position| *position as usize)
+                    .find(|position| same_key(&self.items[*position].0, key))
+            }
+        }
+    }
+
     /// The value of `key`, numbers compared by value across their types.
     pub fn find(&self, key: &Value<'_>) -> Option<&Value<'v>> {
         match &self.index {

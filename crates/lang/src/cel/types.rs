@@ -40,8 +40,10 @@ pub enum Type {
     Opaque(Arc<str>, Arc<[Type]>),
     /// The type of a type.
     Type(Option<Arc<Type>>),
-    /// A parameter of an overload, or a type still to be found.
+    /// A parameter of an overload.
     Param(Arc<str>),
+    /// A type that the checker still has to find.
+    Variable(u32),
 }
 
 /// The name of the type of optional values.
@@ -115,6 +117,7 @@ impl Type {
             Self::Map(_) => "map",
             Self::Object(name) | Self::Opaque(name, _) | Self::Param(name) => name,
             Self::Type(_) => "type",
+            Self::Variable(_) => "_var",
         }
     }
 
@@ -150,6 +153,7 @@ impl fmt::Display for Type {
             Self::Duration => formatter.write_str("duration"),
             Self::Wrapper(inner) => write!(formatter, "wrapper({inner})"),
             Self::Type(None) => formatter.write_str("type"),
+            Self::Variable(number) => write!(formatter, "_var{number}"),
             _ => {
                 formatter.write_str(self.name())?;
                 let parameters = self.parameters();

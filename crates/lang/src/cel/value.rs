@@ -83,7 +83,10 @@ pub trait Opaque: Any + Send + Sync {
     /// Its type.
     fn type_of(&self) -> Type;
     /// Whether `other` is the same.
-    fn equals(&self, other: &dyn Opaque) -> bool;
+    ///
+    /// # Errors
+    /// When it cannot be compared with `other`.
+    fn equals(&self, other: &dyn Opaque) -> Result<bool, Error>;
     /// Itself, for [`Value::opaque`].
     fn as_any(&self) -> &dyn Any;
     /// Its size for costs, if it has one.
@@ -360,6 +363,20 @@ impl<'v> Object<'v> {
             Self::Made(made) => {
                 Ok(made.fields.iter().find(|(field, _)| **field == *name).map(|(_, value)| value.clone()))
             }
+        }
+    }
+
+    /// The names of the fields that are there.
+    pub fn names(&self) -> Vec<Arc<str>> {
+        match self {
+            Self::Tree { members, schema } => members
+                .keys()
+                .filter_map(|property| match &schema.shape {
+                    Shape::Object(fields) => fields.by_property(property).map(|field| field.name.clone()),
+                    _ => None,
+                })
+                .collect(),
+            Self::Made(made) => made.fields.iter().map(|(name, _)| name.clone()).collect(),
         }
     }
 

@@ -1,0 +1,155 @@
+//! Programs: what a checked expression is compiled into, and how it is evaluated.
+
+mod attributes;
+mod evaluate;
+mod folds;
+mod node;
+mod plan;
+
+use std::fmt;
+
+use super::check::{self, Checked};
+use super::environment::Environment;
+use super::error::Error;
+use super::estimate::{Range, SizeEstimator};
+use super::limits::{self, Memory};
+use super::syntax::{self, Issues, Source};
+use super::types::Type;
+use super::value::Value;
+
+/// An expression whose types fit.
+pub struct Expression {
+    checked: Checked,
+    environment: Environment,
+}
+
+/// A compiled expression, to be evaluated any number of times, from any thread.
+pub struct Program {
+    root: node::Node,
+    /// How many variables of comprehensions there are.
+    locals: usize,
+    result: Type,
+}
+
+/// What one evaluation may use.
+#[derive(Clone, Copy)]
+pub struct Budget<'b> {
+    /// The most cost.
+    pub cost: u64,
+    /// The most memory of its own values, in bytes.
+    pub memory: usize,
+    /// Asked now and then whether to stop.
+    pub interrupted: Option<&'b dyn Fn() -> bool>,
+}
+
+impl Default for Budget<'_> {
+    fn default() -> Self {
+        Self { cost: limits::PER_CALL, memory: limits::MEMORY, interrupted: None }
+    }
+}
+
+/// What came of an evaluation.
+pub struct Evaluation<'v> {
+    /// The value.
+    pub result: Result<Value<'v>, Error>,
+    /// What it cost, also where it failed.
+    pub cost: u64,
+}
+
+impl Environment {
+    /// Parses `text` and finds its types.
+    ///
+    /// # Errors
+    /// All that is wrong, with upstream's texts.
+    pub fn check(&self, text: &str) -> Result<Expression, Issues> {
+        let source = Source::new(text);
+        let tree = syntax::parse(&source, &self.macros)?;
+        let checked = check::check(self, &source, tree.root, tree.offsets)?;
+        Ok(Expression { checked, environment: self.clone() })
+    }
+}
+
+impl Expression {
+    /// The type of the value.
+    pub fn result_type(&self) -> &Type {
+        self.checked.type_of(&self.checked.root)
+    }
+
+    /// What one evaluation may cost, with the sizes that `sizes` tells.
+    pub fn estimate(&self, sizes: &dyn SizeEstimator) -> Range {
+        check::estimate(&self.environment, &self.checked, sizes)
+    }
+
+    /// Compiles the expression; constants are folded, and literal patterns compiled.
+    ///
+    /// # Errors
+    /// When a constant part has no value.
+    pub fn program(&self) -> Result<Program, Error> {
+        let plan::Planned { root, locals } = plan::plan(&self.environment, &self.checked)?;
+        Ok(Program { root, locals, result: self.result_type().clone() })
+    }
+}
+
+impl Program {
+    /// The type of the value.
+    pub fn result_type(&self) -> &Type {
+        &self.result
+    }
+
+    /// Evaluates with `variables` in the places that the environment gave them.
+    pub fn evaluate<'v>(&'v self, variables: &[Option<Value<'v>>], budget: Budget<'_>) -> Evaluation<'v> {
+        let mut evaluator =
+            evaluate::Evaluator::new(variables, self.locals, Memory::new(budget.memory), budget);
+        let result = evaluator.evaluate(&self.root);
+        Evaluation { result, cost: evaluator.cost() }
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Program({})", self.result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cel::functions::CallCosts;
+
+    fn evaluate(text: &str, budget: Budget<'_>) -> (Result<String, String>, u64) {
+        let environment = Environment::new(Vec::new(), CallCosts::NONE);
+        let program = environment.check(text).expect("types fit").program().expect("constants have values");
+        let evaluation = program.evaluate(&[], budget);
+        let result = evaluation.result.map(|value| value.in_messages()).map_err(|error| error.to_string());
+        (result, evaluation.cost)
+    }
+
+    #[test]
+    fn expressions_have_values_and_costs() {
+        let cases = [
+            ("1 + 2 * 3", "7", 2),
+            ("[1, 2, 3].filter(x, x > 1).map(x, x * 2)", "[4, 6]", 62),
+            ("[1, 2, 3].exists(i, v, i == 1 && v == 2)", "true", 18),
+            ("{'a': 1}.transformMap(k, v, v + 1)", "{a: 2}", 6),
+            ("1 / 0 == 1 || true", "true", 2),
+        ];
+        for (text, value, cost) in cases {
+            let (found, found_cost) = evaluate(text, Budget::default());
+            assert_eq!((found.as_deref(), found_cost), (Ok(value), cost), "{text}");
+        }
+    }
+
+    #[test]
+    fn budgets_end_an_evaluation_and_nothing_absorbs_that() {
+        let text = "[1, 2, 3].all(x, [1, 2, 3].all(y, x + y < 10)) || true";
+        let (result, _) = evaluate(text, Budget { cost: 20, ..Budget::default() });
+        assert_eq!(result, Err("operation cancelled: actual cost limit exceeded".to_owned()));
+        let long =
+            "[0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].all(b, [0,1,2,3,4,5,6,7,8,9].all(c, true)))";
+        let (result, _) = evaluate(long, Budget { interrupted: Some(&|| true), ..Budget::default() });
+        assert_eq!(result, Err("operation interrupted".to_owned()));
+        let growing = "[1, 2].map(x, 'abcdefghijabcdefghij' + string(x))";
+        let (result, _) = evaluate(growing, Budget { memory: 100, ..Budget::default() });
+        assert!(result.is_err_and(|error| error.contains("memory")));
+    }
+}

@@ -54,6 +54,11 @@ pub fn dns_label(name: &str, prefix: bool) -> Vec<String> {
     is_dns1123_label(&masked(name, prefix))
 }
 
+/// A [`NameRule`]: a DNS label that begins with a letter.
+pub fn dns1035_label(name: &str, prefix: bool) -> Vec<String> {
+    is_dns1035_label(&masked(name, prefix))
+}
+
 /// [`NameRule`] of roles and bindings: any path segment.
 pub fn path_segment(name: &str, _prefix: bool) -> Vec<String> {
     is_path_segment(name)

@@ -1,4 +1,8 @@
-//! `resource.Quantity`: the text that Go prints for a quantity that it has read.
+//! `resource.Quantity`: the text that Go prints for a quantity that it has read, and calculating with it.
+
+mod number;
+
+pub use number::Quantity;
 
 /// What Go says to text that is no quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +28,7 @@ impl QuantityError {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     DecimalExponent,
     DecimalSi,

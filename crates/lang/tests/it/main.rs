@@ -1,0 +1,3 @@
+//! What the evaluators do beside what upstream's do.
+
+mod cel_functions;

@@ -154,11 +154,64 @@ impl DeclaredType {
         }
     }
 
-    /// The field that expressions call `name`.
+    /// The field that expressions call `name`; a word of the language need not be escaped.
     pub fn field(&self, name: &str) -> Option<&Field> {
         match &self.shape {
-            Shape::Object(fields) => fields.get(name),
+            Shape::Object(fields) => fields
+                .get(name)
+                .or_else(|| RESERVED.contains(&name).then(|| fields.get(&format!("__{name}__"))).flatten()),
             _ => None,
         }
     }
+}
+
+/// Words that no identifier can be.
+const RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// What expressions call the property `name`; none where they cannot.
+pub fn escape(name: &str) -> Option<String> {
+    if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    if RESERVED.contains(&name) {
+        return Some(format!("__{name}__"));
+    }
+    let mut escaped = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(first) = rest.chars().next() {
+        let (text, length) = match first {
+            '_' if rest.starts_with("__") => ("__underscores__", 2),
+            '.' => ("__dot__", 1),
+            '-' => ("__dash__", 1),
+            '/' => ("__slash__", 1),
+            '_' => ("_", 1),
+            other if other.is_ascii_alphanumeric() => (&rest[..1], 1),
+            _ => return None,
+        };
+        escaped.push_str(text);
+        rest = &rest[length..];
+    }
+    Some(escaped)
 }

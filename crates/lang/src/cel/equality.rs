@@ -257,7 +257,7 @@ pub(crate) fn go_text(value: &Value<'_>) -> String {
     }
 }
 
-/// A float as Go's `%v` (`%g` with the shortest digits) prints it.
+/// A float as Go's `%g` with the shortest digits prints it.
 pub(crate) fn go_float(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_owned();
@@ -268,7 +268,7 @@ pub(crate) fn go_float(number: f64) -> String {
     let scientific = format!("{number:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..21).contains(&exponent) {
+    if (-4..6).contains(&exponent) || number == 0.0 {
         return number.to_string();
     }
     let sign = if exponent < 0 { '-' } else { '+' };

@@ -156,7 +156,7 @@ pub enum Literal<'a> {
 /// What a function can use while it runs.
 pub struct Context<'c> {
     pub(crate) memory: &'c mut Memory,
-    pub(crate) prepared: Option<&'c Arc<Regex>>,
+    pub(crate) prepared: Option<&'c (Arc<str>, Arc<Regex>)>,
     pub(crate) regexes: &'c mut Vec<(Arc<str>, Arc<Regex>)>,
 }
 
@@ -175,8 +175,8 @@ impl Context<'_> {
     /// # Errors
     /// When the pattern is none or compiles to too much.
     pub fn regex(&mut self, pattern: &str) -> Result<Arc<Regex>, Error> {
-        if let Some(prepared) = self.prepared
-            && prepared.as_str() == pattern
+        if let Some((known, prepared)) = self.prepared
+            && **known == *pattern
         {
             return Ok(prepared.clone());
         }

@@ -39,17 +39,16 @@ impl<'v> Entries<'v> {
     /// Puts an entry in.
     ///
     /// # Errors
-    /// When the key is there already or is of a type that cannot be a key.
+    /// When the key is there already.
     pub fn insert(&mut self, key: Value<'v>, value: Value<'v>) -> Result<(), Error> {
-        if !matches!(
-            key,
-            Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::String(_) | Value::Double(_)
-        ) {
-            return Err(Error::new("unsupported key type"));
-        }
         if self.find(&key).is_some() {
             return Err(Error::new(format!("Failed with repeated key: {}", key.in_messages())));
         }
+        self.push(key, value);
+        Ok(())
+    }
+
+    fn push(&mut self, key: Value<'v>, value: Value<'v>) {
         let position = self.items.len() as u32;
         if let Some(index) = &mut self.index {
             index.entry(hash(&key)).or_default().push(position);
@@ -62,19 +61,14 @@ impl<'v> Entries<'v> {
             }
             self.index = Some(index);
         }
-        Ok(())
     }
 
     /// Puts an entry in, over one with the same key.
-    ///
-    /// # Errors
-    /// When the key is of a type that cannot be a key.
-    pub fn set(&mut self, key: Value<'v>, value: Value<'v>) -> Result<(), Error> {
+    pub fn set(&mut self, key: Value<'v>, value: Value<'v>) {
         match self.position(&key) {
             Some(position) => self.items[position].1 = value,
-            None => self.insert(key, value)?,
+            None => self.push(key, value),
         }
-        Ok(())
     }
 
     /// Takes an entry out.
@@ -84,8 +78,7 @@ impl<'v> Entries<'v> {
             let items = std::mem::take(&mut self.items);
             self.index = None;
             for (key, value) in items {
-                // The keys were in the map before.
-                drop(self.insert(key, value));
+                self.push(key, value);
             }
         }
     }
@@ -203,6 +196,7 @@ fn same_key(one: &Value<'_>, other: &Value<'_>) -> bool {
     match (one, other) {
         (Value::String(one), Value::String(other)) => **one == **other,
         (Value::Bool(one), Value::Bool(other)) => one == other,
+        (Value::Null, Value::Null) => true,
         _ => one.numeric_cmp(other) == Some(std::cmp::Ordering::Equal),
     }
 }

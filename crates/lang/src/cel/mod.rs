@@ -20,6 +20,7 @@ mod list;
 mod map;
 pub mod program;
 mod regex;
+pub mod schemas;
 mod standard;
 pub mod syntax;
 mod text;

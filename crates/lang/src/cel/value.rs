@@ -286,7 +286,8 @@ fn double_cmp(double: f64, whole: i128, end: f64, start: f64) -> Option<Ordering
         None
     } else if double < start {
         Some(Ordering::Less)
-    } else if double >= end {
+    } else if double > end {
+        // At the end itself upstream's conversion of the largest integer is equal.
         Some(Ordering::Greater)
     } else {
         // Upstream converts the integer to a float; both ways agree on equality of exact values.

@@ -97,7 +97,9 @@ impl Validator<'_> {
         if let Some(Expr { id, kind: Kind::Literal(literal) }) = arguments.first() {
             let valid = match (function, literal) {
                 ("duration", Value::String(text)) => times::parse_duration(text).is_some(),
-                ("timestamp", Value::String(text)) => times::parse_rfc3339(text).is_some(),
+                ("timestamp", Value::String(text)) => times::parse_rfc3339(text).is_some_and(|instant| {
+                    (times::FIRST_SECOND..=times::LAST_SECOND).contains(&instant.seconds)
+                }),
                 ("timestamp", Value::Int(seconds)) => {
                     (times::FIRST_SECOND..=times::LAST_SECOND).contains(seconds)
                 }

@@ -125,11 +125,13 @@ impl<'v> Evaluator<'v, '_, '_> {
     pub(crate) fn has(&mut self, attribute: &'v Attribute) -> Result<bool, Error> {
         let Some((last, before)) = attribute.qualifiers.split_last() else { return Ok(false) };
         let mut value = self.base(&attribute.base)?;
+        // Only what begins the attribute, or `.?` before, makes the rest optional.
+        let mut optional = false;
+        let unwrap = matches!(value, Value::Optional(_)) || before.iter().any(|qualifier| qualifier.optional);
         if !before.is_empty() {
             value = self.qualify(value, before)?;
         }
-        let mut optional = false;
-        if let Value::Optional(inner) = &value {
+        if unwrap && let Value::Optional(inner) = &value {
             match inner.clone() {
                 None => return Ok(false),
                 Some(inner) => {

@@ -59,6 +59,12 @@ impl<'v, 'a, 'b> Evaluator<'v, 'a, 'b> {
         if self.cost > self.budget.cost { Err(Error::cost_limit()) } else { Ok(()) }
     }
 
+    /// Takes `steps` times 1, and no more than the first that is too much.
+    pub(crate) fn spend_steps(&mut self, steps: u64) -> Result<(), Error> {
+        let room = self.budget.cost.saturating_sub(self.cost);
+        self.spend(steps.min(room.saturating_add(1)))
+    }
+
     /// Counts an iteration; now and then looks whether to stop.
     pub(crate) fn iteration(&mut self) -> Result<(), Error> {
         self.iterations += 1;
@@ -202,7 +208,7 @@ impl<'v, 'a, 'b> Evaluator<'v, 'a, 'b> {
             } else {
                 value
             };
-            entries.set(key, value)?;
+            entries.set(key, value);
         }
         Ok(Value::Map(Map::new(entries)))
     }

@@ -106,7 +106,7 @@ impl<'v> Evaluator<'v, '_, '_> {
         let mut gathered: Result<bool, Error> = Ok(!decisive);
         let condition = if decisive { 3 } else { 2 };
         self.each(fold, |evaluator| {
-            evaluator.spend(condition)?;
+            evaluator.spend_steps(condition)?;
             if matches!(gathered, Ok(flag) if flag == decisive) {
                 return Ok(Next::Stop);
             }
@@ -129,7 +129,7 @@ impl<'v> Evaluator<'v, '_, '_> {
         self.each(fold, |evaluator| {
             match absorb(evaluator.evaluate(predicate))? {
                 Ok(Value::Bool(true)) => {
-                    evaluator.spend(2)?;
+                    evaluator.spend_steps(2)?;
                     if let Ok(count) = &mut count {
                         *count += 1;
                     }
@@ -140,7 +140,7 @@ impl<'v> Evaluator<'v, '_, '_> {
             }
             Ok(Next::Go)
         })?;
-        self.spend(2)?;
+        self.spend_steps(2)?;
         count.map(|count| Value::Bool(count == 1))
     }
 
@@ -171,8 +171,10 @@ impl<'v> Evaluator<'v, '_, '_> {
             if !evaluator.filter(filter, &mut gathered)? {
                 return Ok(Next::Go);
             }
+            evaluator.spend(1)?;
             let value = absorb(evaluator.evaluate(element))?;
-            evaluator.spend(2 + if constant { 0 } else { LIST_CREATE })?;
+            evaluator.spend(if constant { 0 } else { LIST_CREATE })?;
+            evaluator.spend(1)?;
             if let Ok(items) = &mut gathered {
                 match value {
                     Ok(value) => {
@@ -246,7 +248,8 @@ impl<'v> Evaluator<'v, '_, '_> {
         if entries.find(&key).is_some() {
             return Err(Error::new(format!("insert failed: key {} already exists", key.in_messages())));
         }
-        entries.set(key, value)
+        entries.set(key, value);
+        Ok(())
     }
 
     fn insert_all(&mut self, entries: &mut Entries<'v>, map: &Value<'v>) -> Result<(), Error> {

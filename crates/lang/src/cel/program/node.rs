@@ -88,7 +88,7 @@ pub(crate) struct Call {
     pub(crate) named_cost: Option<NamedCost>,
     pub(crate) standard_cost: StandardCost,
     /// The compiled form of an argument that is a literal pattern.
-    pub(crate) regex: Option<Arc<Regex>>,
+    pub(crate) regex: Option<(Arc<str>, Arc<Regex>)>,
 }
 
 /// What calls of the standard library cost.

@@ -61,9 +61,7 @@ impl Planner<'_> {
                 for entry in entries {
                     let (key, value) = (self.expr(&entry.key)?, self.expr(&entry.value)?);
                     match (&mut folded, constant(&key), constant(&value)) {
-                        (Some(folded), Some(key), Some(value)) if !entry.optional => {
-                            folded.set(key, value)?
-                        }
+                        (Some(folded), Some(key), Some(value)) if !entry.optional => folded.set(key, value),
                         _ => folded = None,
                     }
                     nodes.push(MapEntry { key, value, optional: entry.optional });
@@ -200,7 +198,8 @@ impl Planner<'_> {
         };
         let regex = match parameter.and_then(|parameter| arguments.get(parameter)) {
             Some(Node::Constant(Value::String(pattern))) => {
-                Some(Arc::new(crate::cel::regex::compile(pattern).map_err(Error::new)?))
+                let compiled = crate::cel::regex::compile(pattern).map_err(Error::new)?;
+                Some(((&**pattern).into(), Arc::new(compiled)))
             }
             _ => None,
         };
@@ -378,7 +377,7 @@ fn own(value: &Value<'_>) -> Option<Value<'static>> {
         Value::Map(map) => {
             let mut entries = Entries::default();
             for (key, value) in map.entries().ok()? {
-                entries.set(own(&key)?, own(&value)?).ok()?;
+                entries.set(own(&key)?, own(&value)?);
             }
             Value::Map(Map::new(entries))
         }

@@ -243,7 +243,7 @@ fn add<'v>(context: &mut Context<'_>, arguments: &[Value<'v>]) -> Result<Value<'
             add_lists(left, right).map(Value::List)
         }
         [Value::Duration(left), Value::Duration(right)] => {
-            left.checked_add(*right).map(Value::Duration).ok_or_else(|| Error::new("duration overflow"))
+            left.checked_add(*right).map(Value::Duration).ok_or_else(Error::integer_overflow)
         }
         [Value::Timestamp(instant), Value::Duration(duration)]
         | [Value::Duration(duration), Value::Timestamp(instant)] => {
@@ -307,7 +307,7 @@ fn subtract<'v>(_: &mut Context<'_>, arguments: &[Value<'v>]) -> Result<Value<'v
         }
         [Value::Double(left), Value::Double(right)] => Ok(Value::Double(left - right)),
         [Value::Duration(left), Value::Duration(right)] => {
-            left.checked_sub(*right).map(Value::Duration).ok_or_else(|| Error::new("duration overflow"))
+            left.checked_sub(*right).map(Value::Duration).ok_or_else(Error::integer_overflow)
         }
         [Value::Timestamp(left), Value::Timestamp(right)] => {
             left.since(right).map(Value::Duration).ok_or_else(Error::integer_overflow)

@@ -51,6 +51,9 @@ impl<'s> Source<'s> {
     pub(crate) fn issue(&self, offset: Option<u32>, message: impl Into<String>) -> Issue {
         let message = message.into();
         let Some(offset) = offset else { return Issue { line: -1, column: -1, message } };
+        if self.text.is_empty() {
+            return Issue { line: 1, column: -1, message };
+        }
         let line = self.starts.partition_point(|start| *start <= offset);
         Issue { line: line as i32, column: (offset - self.starts[line - 1]) as i32, message }
     }
@@ -66,6 +69,9 @@ impl<'s> Source<'s> {
 impl Issues {
     fn snippet(&self, line: i32) -> Option<String> {
         let index = usize::try_from(line).ok()?.checked_sub(1)?;
+        if self.source.is_empty() {
+            return None;
+        }
         let snippet = self.source.split('\n').nth(index)?;
         (snippet.len() <= SNIPPET).then(|| snippet.replace('\t', " "))
     }

@@ -7,8 +7,13 @@
 use super::issues::{Issue, Source};
 use super::token::{Lexeme, Token};
 
+/// The tokens of a source, what was skipped, and what was wrong.
+pub(crate) type Lexed = (Vec<Lexeme>, Vec<(usize, usize)>, Vec<Issue>);
+
 /// All tokens of a source, the last one [`Token::End`].
-pub(crate) fn lex(source: &Source<'_>, issues: &mut Vec<Issue>) -> Vec<Lexeme> {
+pub(crate) fn lex(source: &Source<'_>) -> Lexed {
+    let mut issues = Vec::new();
+    let mut skipped = Vec::new();
     let mut lexer = Lexer { text: source.text, position: 0, offset: 0 };
     let mut lexemes = Vec::with_capacity(source.text.len() / 3 + 2);
     loop {
@@ -16,7 +21,7 @@ pub(crate) fn lex(source: &Source<'_>, issues: &mut Vec<Issue>) -> Vec<Lexeme> {
         let (start, offset) = (lexer.position, lexer.offset);
         if start == source.text.len() {
             lexemes.push(Lexeme { token: Token::End, start, end: start, offset });
-            return lexemes;
+            return (lexemes, skipped, issues);
         }
         match lexer.token() {
             Ok((token, length)) => {
@@ -31,6 +36,7 @@ pub(crate) fn lex(source: &Source<'_>, issues: &mut Vec<Issue>) -> Vec<Lexeme> {
                     source.issue(Some(offset), format!("Syntax error: token recognition error at: '{text}'")),
                 );
                 lexer.advance(length + failing);
+                skipped.push((start, start + length + failing));
             }
         }
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::ast::{Expr, Id, Kind, operators};
 use super::issues::{Issues, Source};
-use super::lexer::lex;
 use super::literal::unquote;
 use super::macros::{Macro, MacroContext};
 use super::recovery::{Failed, Parsed, Rule, Stream};
@@ -28,10 +27,7 @@ pub(crate) fn parse(source: &Source<'_>, macros: &[Macro]) -> Result<Tree, Issue
             format!("expression code point size exceeds limit: size: {length}, limit {}", limits::SOURCE);
         return Err(source.issues(vec![source.issue(None, message)]));
     }
-    let mut issues = Vec::new();
-    let lexemes = lex(source, &mut issues);
-    let mut parser =
-        Parser { stream: Stream::new(source, lexemes, issues), offsets: vec![0], macros, state: 0 };
+    let mut parser = Parser { stream: Stream::new(source), offsets: vec![0], macros, state: 0 };
     let root = parser.start();
     if parser.stream.issues.is_empty() {
         Ok(Tree { root: root.expr, offsets: parser.offsets })
@@ -484,9 +480,12 @@ impl Parser<'_, '_> {
             self.stream.expect(Question, ESCAPE_IDENT)?;
         }
         self.state = 109;
+        let start = self.stream.current();
         let name = self.escape_ident(or_end(MEMBERS));
         self.alive()?;
-        let Some((lexeme, name)) = name else { return Ok(self.unspecified()) };
+        let Some((lexeme, name)) = name else {
+            return Ok(self.report(start.offset, "unsupported ident kind"));
+        };
         let operand = left.take();
         let depth = left.depth;
         let depth = self.deeper(depth);

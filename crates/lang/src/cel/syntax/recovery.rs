@@ -6,6 +6,7 @@
 //! token fits again.
 
 use super::issues::{Issue, Source};
+use super::lexer::lex;
 use super::token::{Lexeme, Set, Token};
 
 /// An error was reported (or silenced) in this rule; the rule's end recovers.
@@ -58,13 +59,16 @@ pub(crate) struct Stream<'s> {
     last_states: Vec<u16>,
     recoveries: usize,
     pub(crate) issues: Vec<Issue>,
+    /// What the lexer made no token of.
+    skipped: Vec<(usize, usize)>,
     reported: usize,
     /// Parsing ends at once; what was reported stays.
     pub(crate) stopped: bool,
 }
 
 impl<'s> Stream<'s> {
-    pub(crate) fn new(source: &'s Source<'s>, lexemes: Vec<Lexeme>, issues: Vec<Issue>) -> Self {
+    pub(crate) fn new(source: &'s Source<'s>) -> Self {
+        let (lexemes, skipped, issues) = lex(source);
         let reported = issues.len();
         Self {
             source,
@@ -77,6 +81,7 @@ impl<'s> Stream<'s> {
             last_states: Vec::new(),
             recoveries: 0,
             issues,
+            skipped,
             reported,
             stopped: false,
         }
@@ -262,9 +267,9 @@ impl<'s> Stream<'s> {
             let offending = self.lexemes[offending.min(self.lexemes.len() - 1)];
             let start = self.lexemes[start];
             let text = if start.token == Token::End {
-                "<EOF>"
+                "<EOF>".to_owned()
             } else {
-                &self.source.text[start.start..offending.end]
+                self.text_without_skipped(start.start, offending.end)
             };
             let reserved = match offending.token {
                 Token::True | Token::False | Token::Null if text.starts_with('.') => {
@@ -275,11 +280,24 @@ impl<'s> Stream<'s> {
             };
             let message = match reserved {
                 Some(word) => format!("mismatched input '{word}' expecting IDENTIFIER"),
-                None => format!("no viable alternative at input {}", quoted(text)),
+                None => format!("no viable alternative at input {}", quoted(&text)),
             };
             self.notify(offending, &message);
         }
         Err(Failed)
+    }
+
+    /// The text between two places, without characters of which the lexer made no token.
+    fn text_without_skipped(&self, start: usize, end: usize) -> String {
+        let mut text = String::new();
+        let mut position = start;
+        for (from, to) in &self.skipped {
+            if (start..end).contains(from) {
+                text.push_str(&self.source.text[position..*from]);
+                position = *to;
+            }
+        }
+        text + &self.source.text[position.min(end)..end]
     }
 
     fn attempt(&mut self) -> Parsed<()> {

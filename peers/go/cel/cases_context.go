@@ -94,7 +94,7 @@ func authorizerCases() []Request {
 			{When: map[string]string{"verb": "get", "resource": "pods", "namespace": "default", "fieldSelector": "spec.nodeName = n1"}, Decision: "allow", Reason: "own node"},
 			{When: map[string]string{"verb": "list", "resource": "pods", "labelSelector": "app in (a,b),tier=x"}, Decision: "allow", Reason: "labelled"},
 			{When: map[string]string{"verb": "list", "resource": "pods", "fieldSelector": "error: invalid selector: 'a'; can't understand 'a'"}, Decision: "deny", Error: "bad field selector"},
-			{When: map[string]string{"verb": "list", "resource": "pods", "labelSelector": `error: unable to parse requirement: found '(', expected: identifier`}, Decision: "deny", Error: "bad label selector"},
+			{When: map[string]string{"verb": "list", "resource": "pods", "labelSelector": `error: found '(', expected: !, identifier, or 'end of string'`}, Decision: "deny", Error: "bad label selector"},
 			{When: map[string]string{"verb": "create", "resource": "pods", "group": "", "version": "*", "namespace": "default", "subresource": "exec", "name": "p"}, Decision: "allow", Reason: "exec"},
 			{When: map[string]string{"user": "system:serviceaccount:default:bot", "groups": "system:serviceaccounts,system:serviceaccounts:default", "verb": "delete"}, Decision: "allow", Reason: "bot"},
 			{When: map[string]string{"verb": "update", "group": "apps", "resource": "deployments", "subresource": "scale", "namespace": "default", "name": "web"}, Decision: "deny", Reason: "no scaling"},

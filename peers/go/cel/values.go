@@ -182,6 +182,9 @@ func canonical(value ref.Val) string {
 		return "optional.of(" + canonical(value.GetValue()) + ")"
 	case kubernetes.Quantity:
 		return "quantity(" + value.Quantity.String() + ")"
+	case *kubernetes.Quantity:
+		// A sum or a difference.
+		return "quantity(" + value.Quantity.String() + ")"
 	case kubernetes.URL:
 		return "url(" + value.URL.String() + ")"
 	case kubernetes.IP:

@@ -121,6 +121,16 @@ impl Type {
         }
     }
 
+    /// As messages print what an expression evaluates to: by the names of run time.
+    pub fn evaluated(&self) -> String {
+        let parameters: Vec<String> = self.parameters().into_iter().map(Self::evaluated).collect();
+        match (self, parameters.is_empty()) {
+            (Self::Wrapper(inner), _) => format!("wrapper({})", inner.evaluated()),
+            (_, true) => self.name().to_owned(),
+            (_, false) => format!("{}({})", self.name(), parameters.join(", ")),
+        }
+    }
+
     /// The parameters that stand in parentheses behind the name.
     pub fn parameters(&self) -> Vec<&Type> {
         match self {
@@ -200,5 +210,9 @@ mod tests {
         for (given, expected) in cases {
             assert_eq!(given.to_string(), expected);
         }
+        let nested = Type::map(Type::String, Type::list(Type::optional(Type::Timestamp)));
+        let expected = "map(string, list(optional_type(google.protobuf.Timestamp)))";
+        assert_eq!(nested.evaluated(), expected);
+        assert_eq!(Type::Null.evaluated(), "null_type");
     }
 }

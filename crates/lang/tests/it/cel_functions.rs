@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use coffer_lang::cel::environment::Environment;
 use coffer_lang::cel::functions::{Library, Overload};
-use coffer_lang::cel::libraries;
+use coffer_lang::cel::libraries::{self, costs};
+use coffer_lang::cel::program::Budget;
 use coffer_lang::cel::types::Type;
 
 /// Written by `peers/go/cel`.
@@ -61,4 +63,14 @@ fn every_library_is_there() {
     ours.extend(["kubernetes.authzSelectors", "cel.lib.std", "cel.lib.optional"]);
     let theirs: BTreeSet<_> = GOLDEN.lines().filter_map(|line| line.strip_prefix("library ")).collect();
     assert_eq!(ours, theirs);
+}
+
+#[test]
+fn sorting_keeps_the_order_of_equal_keys() {
+    let environment = Environment::new(libraries::kubernetes(), costs::KUBERNETES);
+    let text = "lists.range(100).sortBy(x, x % 2) == \
+                lists.range(100).filter(x, x % 2 == 0) + lists.range(100).filter(x, x % 2 == 1)";
+    let program = environment.check(text).expect("types fit").program().expect("constants have values");
+    let result = program.evaluate(&[], Budget::default()).result;
+    assert_eq!(result.map(|value| value.in_messages()).as_deref(), Ok("true"));
 }

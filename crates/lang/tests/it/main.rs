@@ -1,3 +1,5 @@
 //! What the evaluators do beside what upstream's do.
 
+mod cel;
 mod cel_functions;
+mod cel_vectors;

@@ -12,7 +12,12 @@ use crate::cel::value::{Opaque, Value};
 
 /// A quantity.
 #[derive(Debug, Clone)]
-pub struct Quantity(pub quantity::Quantity);
+pub struct Quantity {
+    number: quantity::Quantity,
+    /// Whether this is a sum or a difference. Upstream cannot compare anything with those by `==`,
+    /// though it can compare them with others.
+    calculated: bool,
+}
 
 pub(super) fn library() -> Library {
     let declared = Quantity::declared;
@@ -38,7 +43,8 @@ pub(super) fn library() -> Library {
                 "quantity",
                 vec![Overload::global("string_to_quantity", [Type::String], declared(), |_, arguments| {
                     let read = quantity::Quantity::parse(arguments[0].as_text()?);
-                    read.map(|read| Value::opaque(Quantity(read))).map_err(|error| Error::new(error.text()))
+                    read.map(|read| Value::opaque(Quantity::new(read)))
+                        .map_err(|error| Error::new(error.text()))
                 })],
             ),
             Function::new(
@@ -97,7 +103,7 @@ pub(super) fn library() -> Library {
 }
 
 fn number<'a>(value: &'a Value<'_>) -> Result<&'a quantity::Quantity, Error> {
-    value.downcast::<Quantity>().map(|quantity| &quantity.0).ok_or_else(Error::no_such_overload)
+    value.downcast::<Quantity>().map(Quantity::number).ok_or_else(Error::no_such_overload)
 }
 
 fn compare(arguments: &[Value<'_>]) -> Result<Ordering, Error> {
@@ -106,10 +112,20 @@ fn compare(arguments: &[Value<'_>]) -> Result<Ordering, Error> {
 
 fn made<'v>(result: Option<quantity::Quantity>) -> Result<Value<'v>, Error> {
     let result = result.ok_or_else(|| Error::new("quantities are too far apart"))?;
-    Ok(Value::opaque(Quantity(result)))
+    Ok(Value::opaque(Quantity { number: result, calculated: true }))
 }
 
 impl Quantity {
+    /// A quantity that was read.
+    pub fn new(number: quantity::Quantity) -> Self {
+        Self { number, calculated: false }
+    }
+
+    /// The number.
+    pub fn number(&self) -> &quantity::Quantity {
+        &self.number
+    }
+
     /// The type of quantities.
     pub(super) fn declared() -> Type {
         Type::object("kubernetes.Quantity")
@@ -123,7 +139,10 @@ impl Opaque for Quantity {
 
     fn equals(&self, other: &dyn Opaque) -> Result<bool, Error> {
         let other = other.as_any().downcast_ref::<Self>().ok_or_else(Error::no_such_overload)?;
-        Ok(self.0 == other.0)
+        if other.calculated {
+            return Err(Error::no_such_overload());
+        }
+        Ok(self.number == other.number)
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -198,13 +198,13 @@ fn last_index_of_from<'v>(_: &mut Context<'_>, arguments: &[Value<'v>]) -> Resul
     if length <= until {
         return Ok(Value::Int(-1));
     }
+    // What begins there may end behind; nothing ends within a character.
     let begins_by = place(text, until).unwrap_or(text.len());
-    // Whatever begins there may end behind.
     let mut end = (begins_by + wanted.len()).min(text.len());
     while !text.is_char_boundary(end) {
-        end += 1;
+        end -= 1;
     }
-    let found = text[..end].rfind(&**wanted).filter(|found| *found <= begins_by);
+    let found = text[..end].rfind(&**wanted);
     Ok(Value::Int(found.map_or(-1, |found| text[..found].chars().count() as i64)))
 }
 

@@ -244,17 +244,18 @@ impl<'v, 'a, 'b> Evaluator<'v, 'a, 'b> {
                 let value = absorb(self.evaluate(one))?;
                 match value {
                     Ok(value) => self.finish(call, &[value]),
-                    Err(error) => self.failed(call, &[1], error),
+                    Err(error) => self.failed(call, &[Value::Null], error),
                 }
             }
             [left, right] => {
                 let left = absorb(self.evaluate(left))?;
                 let right = absorb(self.evaluate(right))?;
-                let sizes =
-                    [left.as_ref().map_or(1, Value::cost_size), right.as_ref().map_or(1, Value::cost_size)];
                 match (left, right) {
                     (Ok(left), Ok(right)) => self.finish(call, &[left, right]),
-                    (Err(error), _) | (_, Err(error)) => self.failed(call, &sizes, error),
+                    (Err(error), right) => {
+                        self.failed(call, &[Value::Null, right.unwrap_or(Value::Null)], error)
+                    }
+                    (Ok(left), Err(error)) => self.failed(call, &[left, Value::Null], error),
                 }
             }
             many => {
@@ -268,13 +269,10 @@ impl<'v, 'a, 'b> Evaluator<'v, 'a, 'b> {
         }
     }
 
-    /// A call that an argument's error ends costs what its arguments' sizes tell.
-    fn failed(&mut self, call: &Call, sizes: &[u64], error: Error) -> Result<Value<'v>, Error> {
-        let cost = if call.overload_cost.is_some() || call.named_cost.is_some() {
-            1
-        } else {
-            standard_cost(call.standard_cost, |position| sizes.get(position).copied().unwrap_or(1))
-        };
+    /// A call that an argument's error ends costs what it would have: where there is no value, null
+    /// stands, which is as large as an error.
+    fn failed(&mut self, call: &'v Call, values: &[Value<'v>], error: Error) -> Result<Value<'v>, Error> {
+        let cost = told_cost(call, values, &Value::Null);
         self.spend(cost)?;
         Err(error)
     }
@@ -285,16 +283,20 @@ impl<'v, 'a, 'b> Evaluator<'v, 'a, 'b> {
         let result = absorb(invoke(call, &mut context, values))?;
         let placeholder = Value::Null;
         let told = result.as_ref().unwrap_or(&placeholder);
-        let cost = call
-            .overload_cost
-            .and_then(|cost| cost(values, told))
-            .or_else(|| call.named_cost.and_then(|cost: NamedCost| cost(overload_id(call), values, told)))
-            .unwrap_or_else(|| {
-                standard_cost(call.standard_cost, |position| values.get(position).map_or(1, Value::cost_size))
-            });
+        let cost = told_cost(call, values, told);
         self.spend(cost)?;
         result
     }
+}
+
+/// What a call did cost.
+fn told_cost<'v>(call: &Call, values: &[Value<'v>], told: &Value<'v>) -> u64 {
+    call.overload_cost
+        .and_then(|cost| cost(values, told))
+        .or_else(|| call.named_cost.and_then(|cost: NamedCost| cost(overload_id(call), values, told)))
+        .unwrap_or_else(|| {
+            standard_cost(call.standard_cost, |position| values.get(position).map_or(1, Value::cost_size))
+        })
 }
 
 fn overload_id(call: &Call) -> Option<&str> {

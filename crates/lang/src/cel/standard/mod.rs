@@ -7,6 +7,7 @@ mod text;
 mod times;
 
 use super::functions::Library;
+use super::types::{OPTIONAL, Type};
 
 /// The functions of the language itself and of optional values.
 pub(crate) fn library() -> Library {
@@ -15,5 +16,6 @@ pub(crate) fn library() -> Library {
     functions.extend(text::functions());
     functions.extend(times::functions());
     functions.extend(optional::functions());
-    Library { name: "cel.lib.std", functions, ..Library::default() }
+    let types = vec![Type::opaque(OPTIONAL)];
+    Library { name: "cel.lib.std", functions, types, ..Library::default() }
 }

@@ -137,6 +137,7 @@ impl Environment {
             "list" => Type::list(Type::Dyn),
             "map" => Type::map(Type::Dyn, Type::Dyn),
             "null_type" => Type::Null,
+            "optional_type" => Type::optional(Type::Dyn),
             "string" => Type::String,
             "google.protobuf.Timestamp" => Type::Timestamp,
             "type" => Type::Type(None),

@@ -391,6 +391,50 @@ pub(crate) fn go_duration(nanoseconds: i64) -> String {
     }
 }
 
+/// Why Go cannot read `text` as a date, or as a date and a time without an offset.
+pub(crate) fn go_error(text: &str, with_time: bool) -> String {
+    const PARTS: [(&str, usize); 11] = [
+        ("2006", 4),
+        ("-", 0),
+        ("01", 2),
+        ("-", 0),
+        ("02", 2),
+        ("T", 0),
+        ("15", 2),
+        (":", 0),
+        ("04", 2),
+        (":", 0),
+        ("05", 2),
+    ];
+    let parts = if with_time { &PARTS[..] } else { &PARTS[..5] };
+    let layout: String = parts.iter().map(|(name, _)| *name).collect();
+    let mut rest = text;
+    let mut numbers = Vec::new();
+    for (name, digits) in parts {
+        let length = (*digits).max(1);
+        let part = rest.get(..length).filter(|part| {
+            if *digits == 0 { *part == *name } else { part.bytes().all(|byte| byte.is_ascii_digit()) }
+        });
+        let Some(part) = part else {
+            return format!("parsing time \"{text}\" as \"{layout}\": cannot parse \"{rest}\" as \"{name}\"");
+        };
+        if *digits > 0 {
+            numbers.push(part.parse::<i64>().unwrap_or(0));
+        }
+        rest = &rest[length..];
+    }
+    let limits = [("month", 1, 1, 12), ("hour", 3, 0, 23), ("minute", 4, 0, 59), ("second", 5, 0, 59)];
+    for (name, position, least, most) in limits {
+        if numbers.get(position).is_some_and(|number| !(least..=most).contains(number)) {
+            return format!("parsing time \"{text}\": {name} out of range");
+        }
+    }
+    if !rest.is_empty() {
+        return format!("parsing time \"{text}\": extra text: \"{rest}\"");
+    }
+    format!("parsing time \"{text}\": day out of range")
+}
+
 /// A time as Go's `%v` prints it.
 pub(crate) fn go_time(instant: Instant) -> String {
     let civil = instant.civil(i64::from(instant.offset));

@@ -319,12 +319,12 @@ fn view_text(text: &str, scalar: Scalar) -> Result<Value<'_>, Error> {
         Scalar::Duration => times::parse_schema_duration(text).map(Value::Duration).ok_or_else(|| {
             Error::new(format!("Invalid duration {text}: unable to parse {text} as duration"))
         }),
-        Scalar::Date => times::parse_date(text)
-            .map(Value::Timestamp)
-            .ok_or_else(|| Error::new(format!("Invalid date formatted string {text}"))),
-        Scalar::DateTime => times::parse_schema_date_time(text)
-            .map(Value::Timestamp)
-            .ok_or_else(|| Error::new(format!("Invalid date-time formatted string {text}"))),
+        Scalar::Date => times::parse_date(text).map(Value::Timestamp).ok_or_else(|| {
+            Error::new(format!("Invalid date formatted string {text}: {}", times::go_error(text, false)))
+        }),
+        Scalar::DateTime => times::parse_schema_date_time(text).map(Value::Timestamp).ok_or_else(|| {
+            Error::new(format!("Invalid date-time formatted string {text}: {}", times::go_error(text, true)))
+        }),
         Scalar::Bytes => super::base64::decode(text)
             .map(Value::bytes)
             .ok_or_else(|| Error::new(format!("Invalid byte formatted string {text}"))),

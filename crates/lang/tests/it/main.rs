@@ -2,4 +2,5 @@
 
 mod cel;
 mod cel_functions;
+mod cel_hostile;
 mod cel_vectors;

@@ -23,9 +23,9 @@ impl<'v> Evaluator<'v, '_, '_> {
 
     fn base(&mut self, base: &'v Base) -> Result<Value<'v>, Error> {
         match base {
-            Base::Variable(slot, name) => match self.variables.get(*slot) {
-                Some(Some(value)) => Ok(value.clone()),
-                _ => Err(Error::new(format!("no such attribute(s): {name}"))),
+            Base::Variable(slot, name) => match self.variables.get(*slot)? {
+                Some(value) => Ok(value),
+                None => Err(Error::new(format!("no such attribute(s): {name}"))),
             },
             Base::Local(place) => self.local(*place),
             Base::Operand(node) => self.evaluate(node),

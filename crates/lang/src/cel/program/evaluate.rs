@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use regex::Regex;
 
-use super::Budget;
 use super::node::{Call, MapEntry, Node, Set, StandardCost};
+use super::{Budget, Variables};
 use crate::cel::error::Error;
 use crate::cel::estimate::{
     LIST_CREATE, MAP_CREATE, REGEX_LENGTH, STRING_TRAVERSAL, STRUCT_CREATE, multiply_by,
@@ -26,7 +26,7 @@ pub(crate) enum Slot<'v> {
 }
 
 pub(crate) struct Evaluator<'v, 'a, 'b> {
-    pub(crate) variables: &'a [Option<Value<'v>>],
+    pub(crate) variables: &'a dyn Variables<'v>,
     pub(crate) locals: Vec<Slot<'v>>,
     pub(crate) memory: Memory,
     budget: Budget<'b>,
@@ -40,7 +40,7 @@ pub(crate) const VALUE_SIZE: usize = size_of::<Value<'static>>();
 
 impl<'v, 'a, 'b> Evaluator<'v, 'a, 'b> {
     pub(crate) fn new(
-        variables: &'a [Option<Value<'v>>],
+        variables: &'a dyn Variables<'v>,
         locals: usize,
         memory: Memory,
         budget: Budget<'b>,

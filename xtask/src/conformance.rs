@@ -51,6 +51,16 @@ pub(crate) fn etcd() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Programs that are built on client-go and controller-runtime, through so many changes each.
+pub(crate) fn clients(changes: u32) -> anyhow::Result<()> {
+    install(&["clients", "etcd", "kube-apiserver", "kubectl"])?;
+    run(cargo()
+        .args(["test", "--package", "coffer", "--features", "peers", "--test", "peers"])
+        .args(["clients::", "--", "--nocapture", "--test-threads=1"])
+        .env("COFFER_PEERS", cache()?)
+        .env("COFFER_CLIENT_CHANGES", changes.to_string()))
+}
+
 /// Every decoder for so many minutes.
 pub(crate) fn fuzz(minutes: u32) -> anyhow::Result<()> {
     crate::fuzz::run(&[], minutes.saturating_mul(60))

@@ -30,6 +30,8 @@ cargo xtask TASK
   conformance etcd       the store's suites on etcd 3.4, 3.5, 3.6 and 3.7
   conformance kubernetes [--json] [--focus EXPRESSION]
                          Kubernetes' own conformance tests that need an API server only, in protobuf or JSON
+  conformance clients [--changes N]
+                         programs built on client-go and controller-runtime, through N changes each (20000)
   conformance fuzz [--minutes N]
                          fuzzes every decoder for N minutes each (60)
   bench trip             create, get, list, watch and memory beside kube-apiserver on the same etcd
@@ -73,6 +75,8 @@ fn main() -> ExitCode {
         ["conformance", "kubernetes", "--json", "--focus", focus] => {
             kubernetes::conformance(kubernetes::JSON, Some(focus))
         }
+        ["conformance", "clients"] => conformance::clients(20_000),
+        ["conformance", "clients", "--changes", changes] => number(changes).and_then(conformance::clients),
         ["conformance", "fuzz"] => conformance::fuzz(60),
         ["conformance", "fuzz", "--minutes", minutes] => number(minutes).and_then(conformance::fuzz),
         ["bench", "trip"] => bench::trip(),

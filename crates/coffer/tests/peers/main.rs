@@ -5,6 +5,7 @@
 mod audit;
 mod bootstrap;
 mod canary;
+mod clients;
 mod custom_resources;
 mod differential;
 mod interchange;

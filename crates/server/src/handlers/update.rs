@@ -28,6 +28,8 @@ pub(super) const MODIFIED: &str =
 
 /// Code of the status that ends an update which became a deletion; it never leaves this file.
 const EMPTIED: u16 = 0;
+/// The same of a deletion which found the object changed.
+const OVERTAKEN: u16 = 1;
 
 pub(super) async fn handle(call: &mut Call, resource: &Resource) -> Result<Response<Body>, Status> {
     let accepted = accept_object(call, &resource.info)?;
@@ -87,12 +89,15 @@ pub(crate) struct Done {
 
 /// Updates, creating a missing object when `create` says so.
 pub(crate) async fn run(scope: &mut Scope<'_>, change: &Change, create: bool) -> Result<Done, Status> {
-    match attempt(scope, change, create).await {
-        Err(status) if scope.tracks_fields && !change.is_apply() && is_too_large(&status) => {
-            scope.tracks_fields = false;
-            attempt(scope, change, create).await
+    loop {
+        match attempt(scope, change, create).await {
+            Err(status) if scope.tracks_fields && !change.is_apply() && is_too_large(&status) => {
+                scope.tracks_fields = false;
+            }
+            // Whoever was faster has got on: this ends.
+            Err(status) if status.code == OVERTAKEN => {}
+            outcome => return outcome,
         }
-        outcome => outcome,
     }
 }
 
@@ -155,6 +160,7 @@ async fn remove_emptied(scope: &Scope<'_>, object: Value) -> Result<Output, Stat
 
 /// The deletion goes ahead unless somebody has changed the object and holds it: the stored one
 /// still carries the finalizer that the update took away, so its version is what is compared.
+/// If so, the update is made again, of what is there now.
 struct StillEmpty<'a>(&'a Resource, String);
 
 #[async_trait]
@@ -162,12 +168,7 @@ impl DeleteCheck for StillEmpty<'_> {
     async fn check(&mut self, object: &Value) -> Result<(), Status> {
         let resource = self.0;
         let released = resource.strategy.is_released(object) || object.resource_version() == self.1;
-        let info = &resource.info;
-        if released {
-            Ok(())
-        } else {
-            Err(Status::conflict(&info.group, &info.plural, object.name(), MODIFIED))
-        }
+        if released { Ok(()) } else { Err(Status::new(OVERTAKEN, "", "")) }
     }
 }
 

@@ -56,6 +56,29 @@ async fn a_secret_lives_its_whole_life() {
     assert_eq!(client.get(&format!("{SECRETS}/s1")).await.code, 404);
 }
 
+/// The garbage collector and a client often take their finalizers away at the same time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_finalizer_goes_whoever_else_changes_the_object() {
+    let api = server().await;
+    let client = Client::new(&api);
+    let path = format!("{SECRETS}/held");
+    for round in 0..50 {
+        client.post(SECRETS, r#"{"metadata":{"name":"held","finalizers":["example.com/hold"]}}"#).await;
+        assert_eq!(client.delete(&path, "").await.code, 200);
+        let label = format!(r#"{{"metadata":{{"labels":{{"round":"{round}"}}}}}}"#);
+        let (first, released, second) = tokio::join!(
+            client.patch(&path, "merge", &label),
+            client.patch(&path, "merge", r#"{"metadata":{"finalizers":null}}"#),
+            client.patch(&path, "json", r#"[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]"#),
+        );
+        assert_eq!(released.code, 200, "{}", released.text);
+        for other in [first, second] {
+            assert!([200, 404].contains(&other.code), "{}", other.text);
+        }
+        assert_eq!(client.get(&path).await.code, 404);
+    }
+}
+
 #[tokio::test]
 async fn a_dry_run_stores_nothing() {
     let api = server().await;

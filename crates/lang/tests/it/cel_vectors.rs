@@ -3,7 +3,8 @@
 
 use coffer_lang::cel::libraries::{self, costs};
 
-use crate::cel::{Case, Failures, Given, answer, rule};
+use crate::cel::{Case, Failures, Given, answer};
+use crate::cel_rules::rule;
 
 /// Where we answer otherwise; `COMPATIBILITY.md` says why. Each expression has a part of upstream's answer.
 const DIFFERENT: [(&str, &str); 3] = [

@@ -3,4 +3,5 @@
 mod cel;
 mod cel_functions;
 mod cel_hostile;
+mod cel_rules;
 mod cel_vectors;

@@ -309,14 +309,14 @@ fn cost(function: &str) -> Option<NamedCost> {
             Value::Opaque(_) => Some(1),
             text => of_size(Some(text), STRING_TRAVERSAL),
         },
-        "containsIP" => |_, arguments, _| {
+        "containsIP" => |overload, arguments, _| {
             let [network, other, ..] = arguments else { return None };
-            Some(comparing(network).saturating_add(reading(other)))
+            Some(comparing(network).saturating_add(reading(overload, other)))
         },
-        "containsCIDR" => |_, arguments, _| {
+        "containsCIDR" => |overload, arguments, _| {
             let [network, other, ..] = arguments else { return None };
             let masking = multiply_by(network.cost_size(), STRING_TRAVERSAL) + 1;
-            Some(comparing(network).saturating_add(masking).saturating_add(reading(other)))
+            Some(comparing(network).saturating_add(masking).saturating_add(reading(overload, other)))
         },
         "validate" => |_, arguments, _| {
             let [format, text, ..] = arguments else { return None };
@@ -344,12 +344,10 @@ fn comparing(network: &Value<'_>) -> u64 {
     multiply_by(network.cost_size().saturating_mul(2), STRING_TRAVERSAL)
 }
 
-/// What it takes to read an argument that is a text.
-fn reading(argument: &Value<'_>) -> u64 {
-    match argument {
-        Value::String(_) => multiply_by(argument.cost_size(), STRING_TRAVERSAL),
-        _ => 0,
-    }
+/// What it takes to read an argument that is a text, or should be.
+fn reading(overload: Option<&str>, argument: &Value<'_>) -> u64 {
+    let text = overload.map_or(matches!(argument, Value::String(_)), |id| id.ends_with("_string"));
+    if text { multiply_by(argument.cost_size(), STRING_TRAVERSAL) } else { 0 }
 }
 
 fn has_unit_equality(value: &Value<'_>) -> bool {

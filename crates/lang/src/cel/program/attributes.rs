@@ -112,6 +112,8 @@ impl<'v> Evaluator<'v, '_, '_> {
                     }
                     Value::Bytes(_) => return Err(Error::new("invalid qualifier type: types.Bytes")),
                     Value::Null => return Err(Error::new("invalid qualifier type: types.Null")),
+                    Value::Duration(_) => return Err(Error::new("invalid qualifier type: types.Duration")),
+                    Value::Timestamp(_) => return Err(Error::new("invalid qualifier type: types.Timestamp")),
                     Value::List(_) => return Err(Error::new("invalid qualifier type: *types.baseList")),
                     Value::Map(_) => return Err(Error::new("invalid qualifier type: *types.baseMap")),
                     _ => return Err(Error::new("invalid qualifier type: ref.Val")),

@@ -247,7 +247,8 @@ impl<'v, 'a, 'b> Evaluator<'v, 'a, 'b> {
                     Err(error) => self.failed(call, &[Value::Null], error),
                 }
             }
-            [left, right] => {
+            // Upstream calls what has a compiled pattern as if it had many arguments.
+            [left, right] if call.regex.is_none() => {
                 let left = absorb(self.evaluate(left))?;
                 let right = absorb(self.evaluate(right))?;
                 match (left, right) {
@@ -259,10 +260,17 @@ impl<'v, 'a, 'b> Evaluator<'v, 'a, 'b> {
                 }
             }
             many => {
-                // The first argument without a value ends the call before it costs anything.
                 let mut values = Vec::with_capacity(many.len());
-                for argument in many {
-                    values.push(self.evaluate(argument)?);
+                for (index, argument) in many.iter().enumerate() {
+                    match absorb(self.evaluate(argument))? {
+                        Ok(value) => values.push(value),
+                        Err(error) if index + 1 == many.len() => {
+                            values.push(Value::Null);
+                            return self.failed(call, &values, error);
+                        }
+                        // An argument without a value ends the call before it costs anything, except the last.
+                        Err(error) => return Err(error),
+                    }
                 }
                 self.finish(call, &values)
             }

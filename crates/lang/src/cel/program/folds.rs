@@ -217,11 +217,13 @@ impl<'v> Evaluator<'v, '_, '_> {
                 return Ok(Next::Go);
             }
             let mut values = Vec::with_capacity(2);
-            for argument in arguments {
+            for (index, argument) in arguments.iter().enumerate() {
                 match absorb(evaluator.evaluate(argument))? {
                     Ok(value) => values.push(value),
                     Err(error) => {
                         gathered = Err(error);
+                        // The call costs something when its last argument has no value.
+                        evaluator.spend(u64::from(index + 1 == arguments.len()))?;
                         return Ok(Next::Go);
                     }
                 }

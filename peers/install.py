@@ -71,6 +71,10 @@ PROGRAMS = {
     "etcdctl": ("go/etcd/etcdctl", "go.etcd.io/etcd/etcdctl/v3", "-s -w"),
     "etcdutl": ("go/etcd/etcdutl", "go.etcd.io/etcd/etcdutl/v3", "-s -w"),
     "kube-apiserver": ("go/kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", KUBERNETES_FLAGS),
+    "kube-controller-manager": ("go/kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager", KUBERNETES_FLAGS),
+    "kube-scheduler": ("go/kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", KUBERNETES_FLAGS),
+    "kubelet": ("go/kubernetes", "k8s.io/kubernetes/cmd/kubelet", KUBERNETES_FLAGS),
+    "agnhost": ("go/kubernetes", "k8s.io/kubernetes/test/images/agnhost", KUBERNETES_FLAGS),
     "e2e.test": ("go/kubernetes", "k8s.io/kubernetes/test/e2e", KUBERNETES_FLAGS),
     "ginkgo": ("go/kubernetes", "github.com/onsi/ginkgo/v2/ginkgo", "-s -w"),
 }
@@ -78,6 +82,7 @@ PROGRAMS = {
 BY_NAME = {
     *("definitions", "schema", "codec", "rules", "kinds"),
     *("etcdutl", "load", "e2e.test", "ginkgo"),
+    *("kube-controller-manager", "kube-scheduler", "kubelet", "agnhost"),
     *("etcd-3.4", "etcd-3.5", "etcd-3.6"),
 }
 for folder in sorted((HERE / "go").iterdir()):

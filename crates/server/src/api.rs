@@ -91,8 +91,8 @@ impl Foundation {
             let Some(codec) = StorageCodec::built_in(built.group, built.version, built.kind) else {
                 continue;
             };
-            let origin =
-                if built.group == "apiextensions.k8s.io" { Origin::Extension } else { Origin::BuiltIn };
+            let extension = matches!(built.group, "apiextensions.k8s.io" | "apiregistration.k8s.io");
+            let origin = if extension { Origin::Extension } else { Origin::BuiltIn };
             let store = config.storage.open(ResourceConfig {
                 group: built.group.to_owned(),
                 resource: built.plural.to_owned(),

@@ -295,6 +295,11 @@ pub trait Objects: Send + Sync + 'static {
     /// Every object of one namespace, or of all for "".
     async fn list(&self, resource: &GroupResource, namespace: &str) -> Result<Vec<Value>, Status>;
 
+    /// The same, as a cache has them: what was written just now may be missing.
+    async fn cached(&self, resource: &GroupResource, namespace: &str) -> Result<Vec<Value>, Status> {
+        self.list(resource, namespace).await
+    }
+
     /// Creates; the namespace is the object's.
     async fn create(&self, resource: &GroupResource, object: Value) -> Result<Value, Status>;
 

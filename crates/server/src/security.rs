@@ -389,7 +389,7 @@ mod tests {
             let (decision, _) = block_on(security.authorizer.authorize(&attributes));
             assert_eq!(matches!(decision, Decision::Allow(_)), expected, "{} {verb} {resource}", user.name);
         }
-        assert_eq!(security.admission.len(), 8);
+        assert_eq!(security.admission.len(), 11);
         assert_eq!(security.create_only.len(), 7);
         assert_eq!(security.controllers.len(), 12);
     }

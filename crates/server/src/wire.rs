@@ -54,6 +54,10 @@ pub(crate) enum Form {
     CoreEvent,
     /// The older version of a CustomResourceDefinition, as JSON.
     Definition,
+    /// The same message under another version.
+    Version(&'static str),
+    /// As JSON.
+    Json,
 }
 
 impl Form {
@@ -61,6 +65,9 @@ impl Form {
         match (group, kind) {
             ("events.k8s.io", "Event") => Self::CoreEvent,
             ("apiextensions.k8s.io", "CustomResourceDefinition") => Self::Definition,
+            ("apiregistration.k8s.io", "APIService") => Self::Json,
+            ("resource.k8s.io", "DeviceTaintRule") => Self::Version("v1beta2"),
+            ("storagemigration.k8s.io", "StorageVersionMigration") => Self::Version("v1beta1"),
             _ => Self::Same,
         }
     }
@@ -177,7 +184,7 @@ impl Wire {
 
     /// The type and the metadata of an object, which may go without `managedFields`.
     pub(crate) fn metadata(&self, stored: &Stored) -> Result<Value, Status> {
-        let Self::BuiltIn(BuiltInWire { kind, stored: Form::Same, .. }) = self else {
+        let Self::BuiltIn(BuiltInWire { kind, stored: Form::Same | Form::Version(_), .. }) = self else {
             return self.read(stored);
         };
         let mut object = proto::decode_metadata(&stored.bytes, kind).map_err(|error| unreadable(&error))?;
@@ -188,9 +195,13 @@ impl Wire {
     /// The stored bytes as the transcoder reads them, when they can be served without a conversion.
     fn source<'a>(&self, stored: &'a Stored, part: Part) -> Option<Source<'a>> {
         let kind = match self {
-            Self::BuiltIn(wire) if wire.stored == Form::Same => Some(wire.kind),
+            Self::BuiltIn(wire) if matches!(wire.stored, Form::Same | Form::Version(_)) => Some(wire.kind),
             // The metadata of a stored definition is found as that of any other JSON.
-            Self::BuiltIn(wire) if wire.stored == Form::Definition && part != Part::Whole => None,
+            Self::BuiltIn(wire)
+                if matches!(wire.stored, Form::Definition | Form::Json) && part != Part::Whole =>
+            {
+                None
+            }
             Self::BuiltIn(_) => return None,
             Self::Custom(wire) => {
                 if part == Part::Whole && !wire.serves_what_is_stored() {

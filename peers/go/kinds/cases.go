@@ -18,7 +18,7 @@ func c(body string) write               { return write{create, body} }
 func u(body string) write               { return write{update, body} }
 func on(subresource, body string) write { return write{subresource, body} }
 
-var cases = join(coreCases, workloadCases, storageCases, networkCases, otherCases)
+var cases = join(coreCases, workloadCases, storageCases, networkCases, otherCases, flowCases)
 
 func join(all ...[]life) []life {
 	joined := []life{}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kube-aggregator/pkg/registry/apiservice"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	mutatingpolicy "k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingadmissionpolicy"
 	mutatingbinding "k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingadmissionpolicybinding"
 	"k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingwebhookconfiguration"
@@ -27,6 +29,8 @@ import (
 	"k8s.io/kubernetes/pkg/registry/core/resourcequota"
 	"k8s.io/kubernetes/pkg/registry/core/service"
 	"k8s.io/kubernetes/pkg/registry/discovery/endpointslice"
+	"k8s.io/kubernetes/pkg/registry/flowcontrol/flowschema"
+	"k8s.io/kubernetes/pkg/registry/flowcontrol/prioritylevelconfiguration"
 	"k8s.io/kubernetes/pkg/registry/networking/ingress"
 	"k8s.io/kubernetes/pkg/registry/networking/ingressclass"
 	"k8s.io/kubernetes/pkg/registry/networking/ipaddress"
@@ -35,6 +39,7 @@ import (
 	"k8s.io/kubernetes/pkg/registry/node/runtimeclass"
 	"k8s.io/kubernetes/pkg/registry/policy/poddisruptionbudget"
 	"k8s.io/kubernetes/pkg/registry/resource/deviceclass"
+	"k8s.io/kubernetes/pkg/registry/resource/devicetaintrule"
 	"k8s.io/kubernetes/pkg/registry/resource/resourceclaim"
 	"k8s.io/kubernetes/pkg/registry/resource/resourceclaimtemplate"
 	"k8s.io/kubernetes/pkg/registry/resource/resourceslice"
@@ -45,6 +50,7 @@ import (
 	"k8s.io/kubernetes/pkg/registry/storage/storageclass"
 	"k8s.io/kubernetes/pkg/registry/storage/volumeattachment"
 	"k8s.io/kubernetes/pkg/registry/storage/volumeattributesclass"
+	"k8s.io/kubernetes/pkg/registry/storagemigration/storagemigration"
 )
 
 // Writes: of the object, or of a subresource by its name.
@@ -126,4 +132,9 @@ var strategies = map[string][]strategy{
 	"ResourceClaim":                    with(claims, resourceclaim.NewStatusStrategy(claims)),
 	"ResourceClaimTemplate":            plain(resourceclaimtemplate.NewStrategy(nil)),
 	"ResourceSlice":                    plain(resourceslice.Strategy),
+	"APIService":                       with(apiservice.NewStrategy(legacyscheme.Scheme).(rest.RESTUpdateStrategy), apiservice.NewStatusStrategy(legacyscheme.Scheme)),
+	"DeviceTaintRule":                  with(devicetaintrule.Strategy, devicetaintrule.StatusStrategy),
+	"FlowSchema":                       with(flowschema.Strategy, flowschema.StatusStrategy),
+	"PriorityLevelConfiguration":       with(prioritylevelconfiguration.Strategy, prioritylevelconfiguration.StatusStrategy),
+	"StorageVersionMigration":          with(storagemigration.Strategy, storagemigration.StatusStrategy),
 }

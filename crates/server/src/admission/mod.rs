@@ -2,13 +2,17 @@
 //!
 //! Absent on purpose: webhooks and policies, which stand at the end of the chain in a room of their own.
 
+mod amounts;
 pub mod certificate_signers;
+pub mod limit_ranges;
 pub mod namespace_lifecycle;
 pub mod node_restriction;
 pub mod node_taint;
 pub mod pod_priority;
 pub mod pod_tolerations;
+pub mod quota;
 pub mod rbac_escalation;
+pub mod runtime_class;
 pub mod service_account;
 
 #[cfg(test)]
@@ -22,12 +26,15 @@ use coffer_types::time::Clock;
 use coffer_types::{Status, Value};
 
 pub use self::certificate_signers::CertificateSigners;
+pub use self::limit_ranges::LimitRanges;
 pub use self::namespace_lifecycle::NamespaceLifecycle;
 pub use self::node_restriction::NodeRestriction;
 pub use self::node_taint::NodeTaint;
 pub use self::pod_priority::PodPriority;
 pub use self::pod_tolerations::PodTolerations;
+pub use self::quota::Quotas;
 pub use self::rbac_escalation::RbacEscalation;
+pub use self::runtime_class::RuntimeClasses;
 pub use self::service_account::ServiceAccounts;
 use crate::authz::Rbac;
 use crate::ports::{Admission, AdmissionChain, Authorizer, Objects};
@@ -46,19 +53,22 @@ pub struct Dependencies {
     pub authorizer: Arc<dyn Authorizer>,
 }
 
-/// The plugins in upstream's order. The check of roles and bindings is the last, because upstream's
+/// The plugins in upstream's order. The check of roles and bindings comes after all changes, because upstream's
 /// storage does it after every change and before validation.
 pub fn chain(dependencies: Dependencies) -> AdmissionChain {
     let Dependencies { objects, clock, random, rbac, authorizer } = dependencies;
     vec![
         Arc::new(NamespaceLifecycle::new(objects.clone(), clock.clone())),
-        Arc::new(ServiceAccounts::new(objects.clone(), clock, random)),
+        Arc::new(LimitRanges::new(objects.clone())),
+        Arc::new(ServiceAccounts::new(objects.clone(), clock.clone(), random)),
         Arc::new(NodeRestriction::new(objects.clone())),
         Arc::new(NodeTaint),
-        Arc::new(PodPriority::new(objects)),
+        Arc::new(PodPriority::new(objects.clone())),
         Arc::new(PodTolerations),
+        Arc::new(RuntimeClasses::new(objects.clone())),
         Arc::new(CertificateSigners::new(authorizer.clone())),
         Arc::new(RbacEscalation::new(rbac, authorizer)),
+        Arc::new(Quotas::new(objects, clock)),
     ]
 }
 

@@ -181,6 +181,7 @@ const BUILT_IN: &[Built] = &[
 pub(crate) fn groups_in_order() -> &'static [(&'static str, &'static [&'static str])] {
     &[
         ("", &["v1"]),
+        ("apiregistration.k8s.io", &["v1"]),
         ("apps", &["v1"]),
         ("events.k8s.io", &["v1"]),
         ("authentication.k8s.io", &["v1"]),
@@ -199,5 +200,7 @@ pub(crate) fn groups_in_order() -> &'static [(&'static str, &'static [&'static s
         ("node.k8s.io", &["v1"]),
         ("discovery.k8s.io", &["v1"]),
         ("resource.k8s.io", &["v1"]),
+        ("flowcontrol.apiserver.k8s.io", &["v1"]),
+        ("storagemigration.k8s.io", &["v1"]),
     ]
 }

@@ -87,7 +87,8 @@ impl ResourceInfo {
     }
 }
 
-/// Whether objects are stored below their group: custom resources and their definitions.
+/// Whether objects are stored below their group: custom resources, their definitions and APIServices.
 pub(crate) fn is_extension(info: &ResourceInfo) -> bool {
-    info.behaviour.offers == Offers::Custom || info.group == "apiextensions.k8s.io"
+    info.behaviour.offers == Offers::Custom
+        || matches!(info.group.as_str(), "apiextensions.k8s.io" | "apiregistration.k8s.io")
 }

@@ -68,6 +68,17 @@ impl StoredObjects {
         let found = self.server()?.resources.preferred(name);
         found.ok_or_else(|| Status::not_found(&name.group, &name.resource, ""))
     }
+
+    async fn list_at(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        at: ReadAt,
+    ) -> Result<Vec<Value>, Status> {
+        let resource = self.resource(resource)?;
+        let page = resource.registry()?.list(everything(namespace, at)).await?;
+        page.items.iter().map(|stored| resource.wire.read(stored)).collect()
+    }
 }
 
 fn scope<'a>(
@@ -150,9 +161,11 @@ impl Objects for StoredObjects {
     }
 
     async fn list(&self, resource: &GroupResource, namespace: &str) -> Result<Vec<Value>, Status> {
-        let resource = self.resource(resource)?;
-        let page = resource.registry()?.list(everything(namespace, ReadAt::Latest)).await?;
-        page.items.iter().map(|stored| resource.wire.read(stored)).collect()
+        self.list_at(resource, namespace, ReadAt::Latest).await
+    }
+
+    async fn cached(&self, resource: &GroupResource, namespace: &str) -> Result<Vec<Value>, Status> {
+        self.list_at(resource, namespace, ReadAt::Any).await
     }
 
     async fn create(&self, resource: &GroupResource, mut object: Value) -> Result<Value, Status> {

@@ -419,6 +419,20 @@ pub(super) const STORED: &[Built] = &[
         )
     },
     Built {
+        namespaced: false,
+        subresources: &[status("DeviceTaintRule")],
+        behaviour: Behaviour { unconditional_update: false, go_type: "resource.DeviceTaintRule", ..PLAIN },
+        // Upstream stores (and hashes) the version before.
+        stored: Some(("resource.k8s.io", "v1beta2", "DeviceTaintRule")),
+        ..stored(
+            "resource.k8s.io",
+            "v1",
+            ("DeviceTaintRule", "devicetaintrules", "devicetaintrule"),
+            &[],
+            "resource.DeviceTaintRule",
+        )
+    },
+    Built {
         subresources: &[status("ResourceClaim")],
         behaviour: Behaviour { returns_deleted: true, go_type: "resource.ResourceClaim", ..PLAIN },
         ..stored(
@@ -448,6 +462,59 @@ pub(super) const STORED: &[Built] = &[
             ("ResourceSlice", "resourceslices", "resourceslice"),
             &[],
             "resource.ResourceSlice",
+        )
+    },
+    Built {
+        namespaced: false,
+        subresources: &[status("FlowSchema")],
+        ..stored(
+            "flowcontrol.apiserver.k8s.io",
+            "v1",
+            ("FlowSchema", "flowschemas", "flowschema"),
+            &[],
+            "flowcontrol.FlowSchema",
+        )
+    },
+    Built {
+        namespaced: false,
+        subresources: &[status("PriorityLevelConfiguration")],
+        ..stored(
+            "flowcontrol.apiserver.k8s.io",
+            "v1",
+            ("PriorityLevelConfiguration", "prioritylevelconfigurations", "prioritylevelconfiguration"),
+            &[],
+            "flowcontrol.PriorityLevelConfiguration",
+        )
+    },
+    Built {
+        namespaced: false,
+        subresources: &[status("StorageVersionMigration")],
+        behaviour: Behaviour {
+            unconditional_update: false,
+            go_type: "storagemigration.StorageVersionMigration",
+            ..PLAIN
+        },
+        // Upstream stores (and hashes) the version before.
+        stored: Some(("storagemigration.k8s.io", "v1beta1", "StorageVersionMigration")),
+        ..stored(
+            "storagemigration.k8s.io",
+            "v1",
+            ("StorageVersionMigration", "storageversionmigrations", "storageversionmigration"),
+            &[],
+            "storagemigration.StorageVersionMigration",
+        )
+    },
+    Built {
+        namespaced: false,
+        categories: &["api-extensions"],
+        subresources: &[status("APIService")],
+        behaviour: Behaviour { unconditional_update: false, go_type: "apiregistration.APIService", ..PLAIN },
+        ..stored(
+            "apiregistration.k8s.io",
+            "v1",
+            ("APIService", "apiservices", "apiservice"),
+            &[],
+            "apiregistration.APIService",
         )
     },
 ];

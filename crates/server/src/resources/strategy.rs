@@ -317,6 +317,13 @@ impl Strategy for Stored {
     fn stamp(&self, subresource: &str, new: &mut Value, old: Option<&Value>, stamp: &Stamp<'_>) {
         match (self.0.kind, old) {
             ("PersistentVolume", old) => stamp_phase(subresource, new, old, stamp.now),
+            ("APIService", None) => {
+                let conditions = new.get_mut("status").and_then(|status| status.get_mut("conditions"));
+                for condition in conditions.and_then(Value::as_array_mut).into_iter().flatten() {
+                    condition.set(&["lastTransitionTime"], stamp.now);
+                }
+            }
+            ("DeviceTaintRule", old) => stamp_taint(subresource, new, old, stamp.now),
             ("CertificateSigningRequest", None) => stamp_requester(new, stamp.user),
             ("CertificateSigningRequest", Some(old)) if !subresource.is_empty() => {
                 stamp_conditions(new, old, stamp.now);
@@ -338,6 +345,31 @@ fn stamp_phase(subresource: &str, new: &mut Value, old: Option<&Value>, now: &st
         (true, None) => keep(new, old, &TIME),
         (false, own) if own.is_none() || own.as_ref() == old.at(&TIME) => new.set(&TIME, now),
         _ => {}
+    }
+}
+
+/// When a taint of devices came to have its effect.
+fn stamp_taint(subresource: &str, new: &mut Value, old: Option<&Value>, now: &str) {
+    const TIME: [&str; 3] = ["spec", "taint", "timeAdded"];
+    const EFFECT: [&str; 3] = ["spec", "taint", "effect"];
+    if subresource == "status" {
+        return;
+    }
+    let absent = new.at(&TIME).is_none_or(Value::is_null);
+    let Some(old) = old else {
+        if absent {
+            new.set(&TIME, now);
+        }
+        return;
+    };
+    let same_time = new.at(&TIME) == old.at(&TIME);
+    if absent || same_time && new.at(&EFFECT) != old.at(&EFFECT) {
+        let unchanged = new.at(&["metadata", "generation"]) == old.at(&["metadata", "generation"]);
+        let before = old.at(&["metadata", "generation"]).and_then(Value::as_i64).unwrap_or_default();
+        new.set(&TIME, now);
+        if unchanged && new.at(&TIME) != old.at(&TIME) {
+            new.set(&["metadata", "generation"], before + 1);
+        }
     }
 }
 

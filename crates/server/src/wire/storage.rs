@@ -30,6 +30,17 @@ impl StorageCodec {
 pub(super) fn decode(kind: &'static Kind, form: Form, stored: &[u8]) -> Result<Value, DecodeError> {
     match form {
         Form::Same => proto::decode_enveloped(stored, Some(kind)),
+        Form::Json => {
+            let mut object = json::decode(kind.message, stored)?.object;
+            object.set_type(&kind.api_version(), kind.kind);
+            Ok(object)
+        }
+        Form::Version(_) => {
+            // Whichever version wrote it: they are one message.
+            let mut object = proto::decode(kind.message, proto::open(stored)?.raw)?;
+            object.set_type(&kind.api_version(), kind.kind);
+            Ok(object)
+        }
         Form::CoreEvent => proto::decode_enveloped(stored, core_event()).map(events::from_core),
         Form::Definition => {
             // Upstream writes v1beta1; v1 is read as well.
@@ -58,6 +69,19 @@ impl ObjectCodec for StorageCodec {
     fn encode(&self, object: &Value) -> Result<Vec<u8>, String> {
         match self {
             Self::BuiltIn(kind, Form::Same) => Ok(proto::encode_enveloped(kind, object)),
+            Self::BuiltIn(kind, Form::Json) => {
+                let mut out = Vec::with_capacity(1024);
+                json::encode_line(kind.message, object, &mut out);
+                Ok(out)
+            }
+            Self::BuiltIn(kind, Form::Version(version)) => {
+                let mut out = Vec::with_capacity(256);
+                let api_version = coffer_types::meta::api_version(kind.group, version);
+                proto::wrap(&mut out, &api_version, kind.kind, |out| {
+                    proto::encode(kind.message, object, out);
+                });
+                Ok(out)
+            }
             Self::BuiltIn(_, Form::CoreEvent) => {
                 let kind = core_event().ok_or("no schema for Event")?;
                 Ok(proto::encode_enveloped(kind, &events::to_core(object.clone())))
@@ -77,9 +101,9 @@ impl ObjectCodec for StorageCodec {
         const NAMES: Selectable =
             &[("metadata.name", &["metadata", "name"]), ("metadata.namespace", &["metadata", "namespace"])];
         let (tables, more) = match self {
-            Self::BuiltIn(kind, Form::Same) => (Some(*kind), selectable(kind.kind)),
+            Self::BuiltIn(kind, Form::Same | Form::Version(_)) => (Some(*kind), selectable(kind.kind)),
             Self::BuiltIn(_, Form::CoreEvent) => (core_event(), selectable("Event")),
-            Self::BuiltIn(_, Form::Definition) | Self::Custom(_) => (None, &[] as Selectable),
+            Self::BuiltIn(_, Form::Definition | Form::Json) | Self::Custom(_) => (None, &[] as Selectable),
         };
         let rows: Vec<_> = NAMES.iter().chain(more).collect();
         let paths: Vec<&[&str]> = rows.iter().map(|(_, path)| *path).collect();

@@ -14,6 +14,7 @@ mod kinds;
 mod kms;
 mod large_lists;
 mod limits;
+mod namespace_limits;
 mod network;
 mod objects;
 mod panics;

@@ -1,7 +1,9 @@
 //! `resource.Quantity`: the text that Go prints for a quantity that it has read, and calculating with it.
 
+mod fixed;
 mod number;
 
+pub use fixed::Fixed;
 pub use number::Quantity;
 
 /// What Go says to text that is no quantity.

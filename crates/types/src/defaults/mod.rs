@@ -63,6 +63,9 @@ fn preset(field: &Field, members: &mut Map) {
 
 /// A message's own rule.
 fn rule(name: &str, members: &mut Map) {
+    if name == "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1.ServiceReference" {
+        return set_absent(members, "port", 443);
+    }
     let Some(name) = name.strip_prefix("k8s.io/api/") else { return };
     match name.split_once("/v") {
         Some(("core", kind)) => core::rule(kind.split_once('.').map_or("", |(_, kind)| kind), members),

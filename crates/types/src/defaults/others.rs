@@ -46,6 +46,20 @@ pub(super) fn rule(name: &str, members: &mut Map) {
             set_absent(members, "failurePolicy", "Fail");
         }
         "admissionregistration/v1.MatchResources" => matches(members),
+        "flowcontrol/v1.FlowSchemaSpec" => set_default(members, "matchingPrecedence", 1000),
+        "flowcontrol/v1.ExemptPriorityLevelConfiguration" => {
+            set_absent(members, "nominalConcurrencyShares", 0);
+            set_absent(members, "lendablePercent", 0);
+        }
+        "flowcontrol/v1.LimitedPriorityLevelConfiguration" => {
+            set_absent(members, "nominalConcurrencyShares", 30);
+            set_absent(members, "lendablePercent", 0);
+        }
+        "flowcontrol/v1.QueuingConfiguration" => {
+            set_default(members, "queues", 64);
+            set_default(members, "handSize", 8);
+            set_default(members, "queueLengthLimit", 50);
+        }
         "resource/v1.ExactDeviceRequest" | "resource/v1.DeviceSubRequest" => {
             set_default(members, "allocationMode", "ExactCount");
             if text(members, "allocationMode") == "ExactCount" {

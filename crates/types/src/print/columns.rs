@@ -84,12 +84,18 @@ fn texts(group: &str, kind: &str) -> &'static [Text] {
 
 /// The columns of a built-in kind.
 pub fn columns(group: &str, kind: &str) -> Vec<Column> {
+    // Upstream marks no column of this one.
+    let marks = kind != "StorageVersionMigration";
     texts(group, kind)
         .iter()
         .map(|(name, kind, description, priority)| Column {
             name: (*name).to_owned(),
             kind: (*kind).to_owned(),
-            format: if matches!(*name, "Name" | "Attacher") { "name".to_owned() } else { String::new() },
+            format: if marks && matches!(*name, "Name" | "Attacher") {
+                "name".to_owned()
+            } else {
+                String::new()
+            },
             description: (*description).to_owned(),
             priority: *priority,
         })

@@ -544,8 +544,85 @@ impl View<'_> {
                 self.text(&["spec", "pool", "name"]),
                 self.age(),
             ],
+            "APIService" => {
+                let own = ["namespace", "name"].map(|field| self.object.str_at(&["spec", "service", field]));
+                let service = match self.object.at(&["spec", "service"]).filter(|service| !service.is_null())
+                {
+                    Some(_) => own.join("/"),
+                    None => "Local".to_owned(),
+                };
+                let mut conditions = self.list(&["status", "conditions"]).iter();
+                let available = conditions.find(|one| one.str_at(&["type"]) == "Available");
+                let available = match available.map(|one| (one.str_at(&["status"]), one.str_at(&["reason"])))
+                {
+                    None => "Unknown".to_owned(),
+                    Some(("True", _)) => "True".to_owned(),
+                    Some((status, "")) => status.to_owned(),
+                    Some((status, reason)) => format!("{status} ({reason})"),
+                };
+                vec![self.name(), service.into(), available.into(), self.age()]
+            }
+            "FlowSchema" | "PriorityLevelConfiguration" | "StorageVersionMigration" | "DeviceTaintRule" => {
+                self.flow(kind)
+            }
             _ => return None,
         })
+    }
+
+    fn flow(&self, kind: &str) -> Vec<Value> {
+        match kind {
+            "FlowSchema" => {
+                let dangling = self.list(&["status", "conditions"]).iter();
+                let dangling = dangling.filter(|one| one.str_at(&["type"]) == "Dangling");
+                let dangling = dangling.map(|one| one.str_at(&["status"])).next().unwrap_or("?");
+                vec![
+                    self.name(),
+                    self.text(&["spec", "priorityLevelConfiguration", "name"]),
+                    self.number(&["spec", "matchingPrecedence"]).into(),
+                    self.or(&["spec", "distinguisherMethod", "type"], "<none>"),
+                    self.age(),
+                    dangling.into(),
+                ]
+            }
+            "PriorityLevelConfiguration" => {
+                let limited = |path: &[&str]| match self.object.at(path).and_then(Value::as_i64) {
+                    Some(number) => number.into(),
+                    None => Value::from("<none>"),
+                };
+                let queuing = |field: &str| limited(&["spec", "limited", "limitResponse", "queuing", field]);
+                vec![
+                    self.name(),
+                    self.text(&["spec", "type"]),
+                    limited(&["spec", "limited", "nominalConcurrencyShares"]),
+                    queuing("queues"),
+                    queuing("handSize"),
+                    queuing("queueLengthLimit"),
+                    self.age(),
+                ]
+            }
+            "StorageVersionMigration" => {
+                let resource =
+                    ["resource", "group"].map(|one| self.object.str_at(&["spec", "resource", one]));
+                let state = self.list(&["status", "conditions"]).iter().rev();
+                let state = state.filter(|one| one.str_at(&["status"]) == "True");
+                let state = state.map(|one| one.str_at(&["type"]));
+                let state = state.filter(|kind| matches!(*kind, "Running" | "Failed" | "Succeeded"));
+                vec![
+                    self.name(),
+                    crate::status::qualified(resource[1], resource[0]).into(),
+                    state.into_iter().next().unwrap_or("Unknown").into(),
+                ]
+            }
+            _ => {
+                let added = self.object.str_at(&["spec", "taint", "timeAdded"]);
+                let added = match added {
+                    "" => Value::from(""),
+                    time => cells::event_time(time, self.now).into(),
+                };
+                let taint = |field: &str| self.text(&["spec", "taint", field]);
+                vec![self.name(), taint("key"), taint("value"), taint("effect"), added, self.age()]
+            }
+        }
     }
 
     /// Of each metric what it is and what it should be; those of pods' resources in full.

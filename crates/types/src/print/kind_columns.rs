@@ -228,6 +228,42 @@ pub(super) fn texts(kind: &str) -> Option<&'static [Text]> {
         }
         "DeviceClass" | "ResourceClaimTemplate" => &[NAME, AGE],
         "ResourceClaim" => &[NAME, ("State", "string", "How far the claim is", 0), AGE],
+        "APIService" => &[
+            NAME,
+            ("Service", "string", "Service that serves the version", 0),
+            ("Available", "string", "Whether the version can be had", 0),
+            AGE,
+        ],
+        "FlowSchema" => &[
+            NAME,
+            ("PriorityLevel", "string", "Level of the requests", 0),
+            ("MatchingPrecedence", "string", "Place in which the schema is looked at", 0),
+            ("DistinguisherMethod", "string", "What tells one flow from another", 0),
+            AGE,
+            ("MissingPL", "string", "Whether the level does not exist", 0),
+        ],
+        "PriorityLevelConfiguration" => &[
+            NAME,
+            ("Type", "string", "Whether requests are limited", 0),
+            ("NominalConcurrencyShares", "string", "Share of the seats", 0),
+            ("Queues", "string", "How many queues there are", 0),
+            ("HandSize", "string", "How many of them a flow is dealt", 0),
+            ("QueueLengthLimit", "string", "Most requests of a queue", 0),
+            AGE,
+        ],
+        "StorageVersionMigration" => &[
+            NAME,
+            ("Resource", "string", "What is migrated", 0),
+            ("Status", "string", "How far the migration is", 0),
+        ],
+        "DeviceTaintRule" => &[
+            NAME,
+            ("Key", "string", "Key of the taint", 0),
+            ("Value", "string", "Value of the taint", 0),
+            ("Effect", "string", "What becomes of pods", 0),
+            ("TimeAdded", "string", "Time since the taint took effect", 0),
+            AGE,
+        ],
         "ResourceSlice" => &[
             NAME,
             ("Node", "string", "Node of the devices", 0),

@@ -86,6 +86,11 @@ pub(super) static GETOPTIONS: Message = Message { name: "k8s.io/apimachinery/pkg
     Field { json: "resourceVersion", number: 1, shape: One(String), go: "string", optional: false, omit_empty: true, required: false, values: &[], patch: Patch::NONE },
 ], wire: &[2] };
 
+pub(super) static GROUPRESOURCE: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.GroupResource", atomic: false, fields: &[
+    Field { json: "group", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+    Field { json: "resource", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
+], wire: &[0, 1] };
+
 pub(super) static GROUPVERSIONFORDISCOVERY: Message = Message { name: "k8s.io/apimachinery/pkg/apis/meta/v1.GroupVersionForDiscovery", atomic: false, fields: &[
     Field { json: "groupVersion", number: 1, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },
     Field { json: "version", number: 2, shape: One(String), go: "string", optional: false, omit_empty: false, required: true, values: &[], patch: Patch::NONE },

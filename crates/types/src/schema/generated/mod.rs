@@ -17,6 +17,7 @@ mod coordination_v1;
 mod core_v1;
 mod discovery_v1;
 mod events_v1;
+mod flowcontrol_v1;
 mod meta_v1;
 mod networking_v1;
 mod node_v1;
@@ -26,6 +27,7 @@ mod resource_v1;
 mod scheduling_v1;
 mod scheduling_v1alpha3;
 mod storage_v1;
+mod storagemigration_v1;
 
 /// Every kind, ordered by group, version and kind.
 pub(super) static KINDS: &[Kind] = &[
@@ -240,6 +242,17 @@ pub(super) static KINDS: &[Kind] = &[
     Kind { group: "events.k8s.io", version: "v1", kind: "PatchOptions", message: &meta_v1::PATCHOPTIONS },
     Kind { group: "events.k8s.io", version: "v1", kind: "UpdateOptions", message: &meta_v1::UPDATEOPTIONS },
     Kind { group: "events.k8s.io", version: "v1", kind: "WatchEvent", message: &meta_v1::WATCHEVENT },
+    Kind { group: "flowcontrol.apiserver.k8s.io", version: "v1", kind: "CreateOptions", message: &meta_v1::CREATEOPTIONS },
+    Kind { group: "flowcontrol.apiserver.k8s.io", version: "v1", kind: "DeleteOptions", message: &meta_v1::DELETEOPTIONS },
+    Kind { group: "flowcontrol.apiserver.k8s.io", version: "v1", kind: "FlowSchema", message: &flowcontrol_v1::FLOWSCHEMA },
+    Kind { group: "flowcontrol.apiserver.k8s.io", version: "v1", kind: "FlowSchemaList", message: &flowcontrol_v1::FLOWSCHEMALIST },
+    Kind { group: "flowcontrol.apiserver.k8s.io", version: "v1", kind: "GetOptions", message: &meta_v1::GETOPTIONS },
+    Kind { group: "flowcontrol.apiserver.k8s.io", version: "v1", kind: "ListOptions", message: &meta_v1::LISTOPTIONS },
+    Kind { group: "flowcontrol.apiserver.k8s.io", version: "v1", kind: "PatchOptions", message: &meta_v1::PATCHOPTIONS },
+    Kind { group: "flowcontrol.apiserver.k8s.io", version: "v1", kind: "PriorityLevelConfiguration", message: &flowcontrol_v1::PRIORITYLEVELCONFIGURATION },
+    Kind { group: "flowcontrol.apiserver.k8s.io", version: "v1", kind: "PriorityLevelConfigurationList", message: &flowcontrol_v1::PRIORITYLEVELCONFIGURATIONLIST },
+    Kind { group: "flowcontrol.apiserver.k8s.io", version: "v1", kind: "UpdateOptions", message: &meta_v1::UPDATEOPTIONS },
+    Kind { group: "flowcontrol.apiserver.k8s.io", version: "v1", kind: "WatchEvent", message: &meta_v1::WATCHEVENT },
     Kind { group: "meta.k8s.io", version: "v1", kind: "PartialObjectMetadata", message: &meta_v1::PARTIALOBJECTMETADATA },
     Kind { group: "meta.k8s.io", version: "v1", kind: "PartialObjectMetadataList", message: &meta_v1::PARTIALOBJECTMETADATALIST },
     Kind { group: "meta.k8s.io", version: "v1", kind: "Table", message: &meta_v1::TABLE },
@@ -340,4 +353,13 @@ pub(super) static KINDS: &[Kind] = &[
     Kind { group: "storage.k8s.io", version: "v1", kind: "VolumeAttributesClass", message: &storage_v1::VOLUMEATTRIBUTESCLASS },
     Kind { group: "storage.k8s.io", version: "v1", kind: "VolumeAttributesClassList", message: &storage_v1::VOLUMEATTRIBUTESCLASSLIST },
     Kind { group: "storage.k8s.io", version: "v1", kind: "WatchEvent", message: &meta_v1::WATCHEVENT },
+    Kind { group: "storagemigration.k8s.io", version: "v1", kind: "CreateOptions", message: &meta_v1::CREATEOPTIONS },
+    Kind { group: "storagemigration.k8s.io", version: "v1", kind: "DeleteOptions", message: &meta_v1::DELETEOPTIONS },
+    Kind { group: "storagemigration.k8s.io", version: "v1", kind: "GetOptions", message: &meta_v1::GETOPTIONS },
+    Kind { group: "storagemigration.k8s.io", version: "v1", kind: "ListOptions", message: &meta_v1::LISTOPTIONS },
+    Kind { group: "storagemigration.k8s.io", version: "v1", kind: "PatchOptions", message: &meta_v1::PATCHOPTIONS },
+    Kind { group: "storagemigration.k8s.io", version: "v1", kind: "StorageVersionMigration", message: &storagemigration_v1::STORAGEVERSIONMIGRATION },
+    Kind { group: "storagemigration.k8s.io", version: "v1", kind: "StorageVersionMigrationList", message: &storagemigration_v1::STORAGEVERSIONMIGRATIONLIST },
+    Kind { group: "storagemigration.k8s.io", version: "v1", kind: "UpdateOptions", message: &meta_v1::UPDATEOPTIONS },
+    Kind { group: "storagemigration.k8s.io", version: "v1", kind: "WatchEvent", message: &meta_v1::WATCHEVENT },
 ];

@@ -6,8 +6,10 @@
 //! to upstream's strategies by `tests/golden/kinds`.
 
 mod admission;
+mod api_service;
 mod check;
 mod cluster;
+mod flow;
 mod network;
 mod selector;
 mod service;
@@ -86,10 +88,18 @@ const CLUSTER: KindRules = KindRules { namespaced: false, ..PLAIN };
 
 /// The rules of a kind, if it is one of these.
 pub fn of(group: &str, kind: &str) -> Option<&'static KindRules> {
-    [workloads::KINDS, storage::KINDS, network::KINDS, cluster::KINDS, admission::KINDS]
-        .into_iter()
-        .flatten()
-        .find(|rules| rules.group == group && rules.kind == kind)
+    [
+        workloads::KINDS,
+        storage::KINDS,
+        network::KINDS,
+        cluster::KINDS,
+        flow::KINDS,
+        admission::KINDS,
+        api_service::KINDS,
+    ]
+    .into_iter()
+    .flatten()
+    .find(|rules| rules.group == group && rules.kind == kind)
 }
 
 impl KindRules {

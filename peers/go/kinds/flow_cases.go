@@ -1,0 +1,66 @@
+package main
+
+const (
+	flowGroup = "flowcontrol.apiserver.k8s.io"
+	rules     = `"rules":[{"subjects":[{"kind":"User","user":{"name":"u"}}],"resourceRules":[{"verbs":["get"],"apiGroups":["g"],"resources":["r"],"clusterScope":true}]}]`
+	condition = `{"type":"T","status":"True","reason":"R","message":"m","lastTransitionTime":"2024-01-01T00:00:00Z"}`
+)
+
+// How requests are limited, stored versions migrated and devices tainted.
+var flowCases = []life{
+	of(flowGroup, "v1", "FlowSchema",
+		c(`{"metadata":{"name":"f"},"spec":{"priorityLevelConfiguration":{"name":"l"},"distinguisherMethod":{"type":"ByUser"},`+rules+`},"status":{"conditions":[{"type":"Dangling","status":"True"}]}}`),
+		u(`{"metadata":{"name":"f","labels":{"x":"y"}},"spec":{"priorityLevelConfiguration":{"name":"l"},"distinguisherMethod":{"type":"ByUser"},`+rules+`}}`),
+		u(`{"metadata":{"name":"f"},"spec":{"priorityLevelConfiguration":{"name":"l"},"matchingPrecedence":5,`+rules+`}}`),
+		on("status", `{"metadata":{"name":"f","labels":{"q":"r"}},"spec":{"priorityLevelConfiguration":{"name":"other"}},"status":{"conditions":[{"type":"Dangling","status":"True","reason":"R","message":"m","lastTransitionTime":"2024-01-01T00:00:00Z"}]}}`),
+		on("status", `{"metadata":{"name":"f"},"status":{"conditions":[{"type":"A"},{"type":"A"},{"type":""}]}}`)),
+	of(flowGroup, "v1", "FlowSchema", c(`{"metadata":{"name":"f"},"spec":{"priorityLevelConfiguration":{"name":"l"}}}`)),
+	of(flowGroup, "v1", "FlowSchema", c(`{"metadata":{"name":"f"},"spec":{"matchingPrecedence":-1,"priorityLevelConfiguration":{"name":""},"distinguisherMethod":{"type":"X"}}}`)),
+	of(flowGroup, "v1", "FlowSchema", c(`{"metadata":{"name":"f"},"spec":{"matchingPrecedence":10001,"priorityLevelConfiguration":{"name":"L_"},"rules":[{}]}}`)),
+	of(flowGroup, "v1", "FlowSchema", c(`{"metadata":{"name":"f"},"spec":{"matchingPrecedence":1,"priorityLevelConfiguration":{"name":"l"},"rules":[
+		{"subjects":[{"kind":"X"},{"kind":"User"},{"kind":"Group","group":{"name":""},"user":{"name":"u"}},{"kind":"ServiceAccount","serviceAccount":{"name":"A_"}},{"kind":"ServiceAccount","serviceAccount":{"name":"*","namespace":"N_"},"group":{"name":"g"}}],
+		"resourceRules":[{},{"verbs":["*","get"],"apiGroups":["*","g"],"resources":["*","r"],"namespaces":["*","n"]},{"verbs":["bark"],"apiGroups":["g"],"resources":["r"],"namespaces":["N_"]}],
+		"nonResourceRules":[{},{"verbs":["get"],"nonResourceURLs":["","/","x","/a b","/a//b","/a*","/a/*","/*/*"]},{"verbs":["*"],"nonResourceURLs":["*","/x"]}]}]}}`)),
+	of(flowGroup, "v1", "PriorityLevelConfiguration",
+		c(`{"metadata":{"name":"p"},"spec":{"type":"Limited","limited":{"limitResponse":{"type":"Queue","queuing":{}}}},"status":{"conditions":[{"type":"T"}]}}`),
+		u(`{"metadata":{"name":"p"},"spec":{"type":"Limited","limited":{"nominalConcurrencyShares":0,"lendablePercent":50,"borrowingLimitPercent":10,"limitResponse":{"type":"Reject"}}}}`),
+		on("status", `{"metadata":{"name":"p"},"spec":{"type":"Exempt"},"status":{"conditions":[{"type":"T","status":"True"}]}}`)),
+	of(flowGroup, "v1", "PriorityLevelConfiguration", c(`{"metadata":{"name":"p"},"spec":{"type":"Exempt","exempt":{"lendablePercent":101,"nominalConcurrencyShares":-1}}}`)),
+	of(flowGroup, "v1", "PriorityLevelConfiguration", c(`{"metadata":{"name":"p"},"spec":{"type":"Exempt","limited":{}}}`)),
+	of(flowGroup, "v1", "PriorityLevelConfiguration", c(`{"metadata":{"name":"p"},"spec":{"type":"Limited","exempt":{},"limited":{"limitResponse":{"type":"Reject"}}}}`)),
+	of(flowGroup, "v1", "PriorityLevelConfiguration", c(`{"metadata":{"name":"p"},"spec":{"type":"X"}}`)),
+	of(flowGroup, "v1", "PriorityLevelConfiguration", c(`{"metadata":{"name":"p"},"spec":{}}`)),
+	of(flowGroup, "v1", "PriorityLevelConfiguration", c(`{"metadata":{"name":"p"},"spec":{"type":"Limited"}}`)),
+	of(flowGroup, "v1", "PriorityLevelConfiguration", c(`{"metadata":{"name":"p"},"spec":{"type":"Limited","limited":{"nominalConcurrencyShares":-1,"lendablePercent":101,"borrowingLimitPercent":-1,"limitResponse":{"type":"Reject","queuing":{}}}}}`)),
+	of(flowGroup, "v1", "PriorityLevelConfiguration", c(`{"metadata":{"name":"p"},"spec":{"type":"Limited","limited":{"limitResponse":{"type":"Queue"}}}}`)),
+	of(flowGroup, "v1", "PriorityLevelConfiguration", c(`{"metadata":{"name":"p"},"spec":{"type":"Limited","limited":{"limitResponse":{"type":"Y"}}}}`)),
+	of(flowGroup, "v1", "PriorityLevelConfiguration", c(`{"metadata":{"name":"p"},"spec":{"type":"Limited","limited":{"limitResponse":{}}}}`)),
+	of(flowGroup, "v1", "PriorityLevelConfiguration", c(`{"metadata":{"name":"p"},"spec":{"type":"Limited","limited":{"limitResponse":{"type":"Queue","queuing":{"queues":-1,"handSize":-1,"queueLengthLimit":-1}}}}}`)),
+	of(flowGroup, "v1", "PriorityLevelConfiguration", c(`{"metadata":{"name":"p"},"spec":{"type":"Limited","limited":{"limitResponse":{"type":"Queue","queuing":{"queues":10000001,"handSize":9,"queueLengthLimit":1}}}}}`)),
+	of(flowGroup, "v1", "PriorityLevelConfiguration", c(`{"metadata":{"name":"p"},"spec":{"type":"Limited","limited":{"limitResponse":{"type":"Queue","queuing":{"queues":4,"handSize":5,"queueLengthLimit":1}}}}}`)),
+	of("storagemigration.k8s.io", "v1", "StorageVersionMigration",
+		c(`{"metadata":{"name":"m"},"spec":{"resource":{"group":"g.io","resource":"things"}},"status":{"resourceVersion":"5"}}`),
+		u(`{"metadata":{"name":"m"},"spec":{"resource":{"group":"g.io","resource":"others"}}}`),
+		on("status", `{"metadata":{"name":"m"},"spec":{"resource":{"resource":"x"}},"status":{"resourceVersion":"5","conditions":[{"type":"Running","status":"True","reason":"R","message":"","lastTransitionTime":"2024-01-01T00:00:00Z"}]}}`),
+		on("status", `{"metadata":{"name":"m"},"status":{"resourceVersion":"6","conditions":[{"type":"Succeeded","status":"True","reason":"R","message":"","lastTransitionTime":"2024-01-01T00:00:00Z"},{"type":"Failed","status":"True","reason":"R","message":"","lastTransitionTime":"2024-01-01T00:00:00Z"}]}}`),
+		on("status", `{"metadata":{"name":"m"},"status":{"resourceVersion":"5","conditions":[{"type":"Succeeded","status":"True","reason":"R","message":"","lastTransitionTime":"2024-01-01T00:00:00Z"}]}}`),
+		on("status", `{"metadata":{"name":"m"},"status":{"resourceVersion":"5"}}`),
+		on("status", `{"metadata":{"name":"m"},"status":{"resourceVersion":"x","conditions":[{"type":"","status":"","reason":""},{"type":"A b","status":"X","reason":"1","observedGeneration":-1,"lastTransitionTime":"2024-01-01T00:00:00Z"}]}}`)),
+	of("storagemigration.k8s.io", "v1", "StorageVersionMigration", c(`{"metadata":{"name":"m"},"spec":{"resource":{}}}`)),
+	of("storagemigration.k8s.io", "v1", "StorageVersionMigration", c(`{"metadata":{"name":"m"},"spec":{"resource":{"group":"G_","resource":"R_"}}}`)),
+	of("resource.k8s.io", "v1", "DeviceTaintRule",
+		c(`{"metadata":{"name":"t"},"spec":{"deviceSelector":{"driver":"d.io","pool":"p/q","device":"x"},"taint":{"key":"k","value":"v","effect":"NoSchedule","timeAdded":"2999-01-01T00:00:00Z"}},"status":{"conditions":[`+condition+`]}}`),
+		u(`{"metadata":{"name":"t"},"spec":{"taint":{"key":"k","effect":"NoExecute","timeAdded":"2999-01-01T12:00:00Z"}}}`),
+		on("status", `{"metadata":{"name":"t"},"spec":{"taint":{"key":"z","timeAdded":"2999-01-01T12:00:00Z"}},"status":{"conditions":[`+condition+`]}}`),
+		on("status", `{"metadata":{"name":"t"},"spec":{"taint":{"timeAdded":"2999-01-01T12:00:00Z"}},"status":{"conditions":[`+condition+`,`+condition+`]}}`)),
+	of("resource.k8s.io", "v1", "DeviceTaintRule", c(`{"metadata":{"name":"t"},"spec":{"deviceSelector":{"driver":"D_","pool":"p//Q","device":"x.y"},"taint":{"key":"k k","value":"v v","effect":"X","timeAdded":"2999-01-01T00:00:00Z"}}}`)),
+	of("resource.k8s.io", "v1", "DeviceTaintRule", c(`{"metadata":{"name":"t"},"spec":{"deviceSelector":{"driver":"","pool":"","device":""},"taint":{"key":"","timeAdded":"2999-01-01T00:00:00Z"}}}`)),
+	of("apiregistration.k8s.io", "v1", "APIService",
+		c(`{"metadata":{"name":"v1.g.io"},"spec":{"group":"g.io","version":"v1","groupPriorityMinimum":1,"versionPriority":1,"service":{"namespace":"n","name":"s"},"caBundle":"YQ=="},"status":{"conditions":[`+condition+`]}}`),
+		u(`{"metadata":{"name":"v1.g.io"},"spec":{"group":"g.io","version":"v1","groupPriorityMinimum":2,"versionPriority":1,"service":{"namespace":"n","name":"s","port":8443},"insecureSkipTLSVerify":true}}`),
+		u(`{"metadata":{"name":"v1.g.io"},"spec":{"group":"g.io","version":"v2","groupPriorityMinimum":2,"versionPriority":1,"service":{"namespace":"n","name":"s","port":8443}}}`),
+		on("status", `{"metadata":{"name":"v1.g.io","labels":{"a":"b"}},"spec":{"group":"x"},"status":{"conditions":[`+condition+`]}}`),
+		on("status", `{"metadata":{"name":"v1.g.io"},"status":{"conditions":[{"type":"T","status":"X"}]}}`)),
+	of("apiregistration.k8s.io", "v1", "APIService", c(`{"metadata":{"name":"x"},"spec":{"group":"G_","version":"V_","groupPriorityMinimum":20001,"versionPriority":1001,"service":{"port":-1},"caBundle":"YQ==","insecureSkipTLSVerify":true}}`)),
+	of("apiregistration.k8s.io", "v1", "APIService", c(`{"metadata":{"name":"v2."},"spec":{"version":"v2","caBundle":"YQ==","insecureSkipTLSVerify":true}}`)),
+}

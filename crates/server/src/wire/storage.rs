@@ -108,13 +108,23 @@ impl ObjectCodec for StorageCodec {
         let rows: Vec<_> = NAMES.iter().chain(more).collect();
         let paths: Vec<&[&str]> = rows.iter().map(|(_, path)| *path).collect();
         let found = transcode::attributes(tables, stored, &paths).map_err(|error| error.0)?;
-        let fields =
+        let mut fields: Vec<(&'static str, String)> =
             rows.iter().zip(found.fields).map(|((name, path), text)| (*name, or_false(path, text))).collect();
+        source_of_event(&mut fields);
         let custom = match self {
             Self::BuiltIn(..) => Box::default(),
             Self::Custom(codec) => codec.selected(stored),
         };
         Ok(Attributes { labels: found.labels, fields, custom })
+    }
+}
+
+/// An Event that names no source is of whoever reported it.
+fn source_of_event(fields: &mut [(&'static str, String)]) {
+    let named = |wanted: &str| fields.iter().position(|(name, _)| *name == wanted);
+    let (Some(source), Some(reporter)) = (named("source"), named("reportingComponent")) else { return };
+    if fields[source].1.is_empty() {
+        fields[source].1 = fields[reporter].1.clone();
     }
 }
 

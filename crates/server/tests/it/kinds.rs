@@ -335,3 +335,38 @@ async fn a_secured_server_has_the_defaults_of_a_cluster() {
     let refused = admin.post(pods, &pod("b", json!({"priority": 7}))).await;
     assert!(refused.text.contains("must not be provided in pod spec"), "{}", refused.text);
 }
+
+/// An Event that says no source is found by who reported it, in both groups.
+#[tokio::test]
+async fn an_event_is_selected_by_its_source_or_its_reporter() {
+    let api = server().await;
+    let client = Client::new(&api);
+    let new = json!({
+        "metadata": {"name": "plain", "namespace": "default"}, "reportingController": "reporter", "reportingInstance": "i",
+        "regarding": {"namespace": "default"}, "action": "a", "reason": "r", "type": "Normal",
+        "eventTime": "2024-01-01T00:00:00.000000Z"
+    });
+    let old = json!({
+        "metadata": {"name": "named", "namespace": "default"}, "reportingComponent": "reporter",
+        "involvedObject": {"namespace": "default"}, "source": {"component": "other"}
+    });
+    for (group, event) in [("/apis/events.k8s.io/v1", new), ("/api/v1", old)] {
+        let made = client.post(&format!("{group}/namespaces/default/events"), &event.to_string()).await;
+        assert_eq!(made.code, 201, "{}", made.text);
+    }
+    for (base, selector, expected) in [
+        ("/api/v1", "source=reporter", "plain"),
+        ("/api/v1", "source=other", "named"),
+        ("/apis/events.k8s.io/v1", "reportingController=reporter", "named plain"),
+    ] {
+        let url = format!("{base}/namespaces/default/events?fieldSelector={selector}");
+        let list = client.get(&url).await.json();
+        let names: Vec<&str> = list["items"]
+            .as_array()
+            .expect("items")
+            .iter()
+            .filter_map(|item| item["metadata"]["name"].as_str())
+            .collect();
+        assert_eq!(names.join(" "), expected, "{url}");
+    }
+}

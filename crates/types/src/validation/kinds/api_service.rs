@@ -67,7 +67,8 @@ fn api_service(object: &Value, errors: &mut FieldErrors) {
             errors.push(FieldError::invalid(&spec.child(field), priority, detail));
         }
     }
-    let bundle = object.at(&["spec", "caBundle"]).and_then(Value::as_bytes).map_or(0, |bytes| bytes.expose().len());
+    let bundle =
+        object.at(&["spec", "caBundle"]).and_then(Value::as_bytes).map_or(0, |bytes| bytes.expose().len());
     let skips = object.at(&["spec", "insecureSkipTLSVerify"]).and_then(Value::as_bool) == Some(true);
     let skip_path = spec.child("insecureSkipTLSVerify");
     if !is_set(object.at(&["spec", "service"])) {

@@ -88,6 +88,10 @@ impl Foundation {
     pub fn open(config: ApiServerConfig) -> Result<Self, KeyError> {
         let mut registries: BTreeMap<(String, String), Arc<dyn Registry>> = BTreeMap::new();
         for built in builtin::all().filter(|built| built.stored.is_some()) {
+            // The versions of a resource share what is stored; the newest comes first.
+            if registries.contains_key(&(built.group.to_owned(), built.plural.to_owned())) {
+                continue;
+            }
             let Some(codec) = StorageCodec::built_in(built.group, built.version, built.kind) else {
                 continue;
             };
@@ -153,7 +157,7 @@ fn built_in(
     let strategy: Arc<dyn Strategy> = if built.group == "apiextensions.k8s.io" {
         Arc::new(crate::resources::custom::DefinitionStrategy)
     } else {
-        strategy::of(built.group, built.kind)
+        strategy::of(built.group, built.version, built.kind)
     };
     let wire = Wire::built_in(built.group, built.version, built.kind, Some(Arc::clone(&strategy)))?;
     let mut info = built.info();

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use coffer_lang::field_selector::{FieldSelector, FieldSelectorError};
 use coffer_store::registry::Stored;
 use coffer_types::codec::transcode::{Part, Source};
-use coffer_types::codec::{DecodeError, json, proto, yaml};
+use coffer_types::codec::{DecodeError, autoscaling, json, proto, yaml};
 use coffer_types::meta::{self, Meta as _};
 use coffer_types::schema::{self, Kind};
 use coffer_types::{Status, Value};
@@ -58,10 +58,15 @@ pub(crate) enum Form {
     Version(&'static str),
     /// As JSON.
     Json,
+    /// The newer version of a HorizontalPodAutoscaler.
+    Autoscaler,
 }
 
 impl Form {
-    fn of(group: &str, kind: &str) -> Self {
+    fn of(group: &str, version: &str, kind: &str) -> Self {
+        if (group, version, kind) == ("autoscaling", "v1", "HorizontalPodAutoscaler") {
+            return Self::Autoscaler;
+        }
         match (group, kind) {
             ("events.k8s.io", "Event") => Self::CoreEvent,
             ("apiextensions.k8s.io", "CustomResourceDefinition") => Self::Definition,
@@ -95,7 +100,7 @@ impl Wire {
         strategy: Option<Arc<dyn Strategy>>,
     ) -> Option<Self> {
         let list = schema::lookup(group, version, &format!("{kind}List"));
-        let stored = Form::of(group, kind);
+        let stored = Form::of(group, version, kind);
         let kind = schema::lookup(group, version, kind)?;
         Some(Self::BuiltIn(BuiltInWire { kind, list, stored, strategy }))
     }
@@ -153,6 +158,7 @@ impl Wire {
     /// A decoded object, which is in the stored version, in the served one.
     pub(crate) fn served(&self, object: Value) -> Value {
         match self {
+            Self::BuiltIn(wire) if wire.stored == Form::Autoscaler => autoscaling::to_v1(&object),
             Self::BuiltIn(_) => object,
             Self::Custom(wire) => wire.served(object),
         }
@@ -266,7 +272,7 @@ impl Wire {
     /// Whether every watch of what is stored sees the same: versions beside the stored one do not.
     pub(crate) fn shares_events(&self) -> bool {
         match self {
-            Self::BuiltIn(_) => true,
+            Self::BuiltIn(wire) => wire.stored != Form::Autoscaler,
             Self::Custom(wire) => wire.converter.is_some() || wire.version == wire.storage_version,
         }
     }

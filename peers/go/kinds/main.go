@@ -51,7 +51,11 @@ func main() {
 	if err != nil {
 		fail(err)
 	}
-	for name, body := range map[string]string{"writes.txt": writes, "columns.txt": columns, "resources.txt": resources} {
+	autoscalers, err := autoscalers()
+	if err != nil {
+		fail(err)
+	}
+	for name, body := range map[string]string{"writes.txt": writes, "columns.txt": columns, "resources.txt": resources, "autoscaling.txt": autoscalers} {
 		header := "# Written by peers/go/kinds with k8s.io/kubernetes v1.37.2.\n"
 		if err := os.WriteFile(filepath.Join(*out, name), []byte(header+body), 0o644); err != nil {
 			fail(err)

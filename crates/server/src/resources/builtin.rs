@@ -186,7 +186,7 @@ pub(crate) fn groups_in_order() -> &'static [(&'static str, &'static [&'static s
         ("events.k8s.io", &["v1"]),
         ("authentication.k8s.io", &["v1"]),
         ("authorization.k8s.io", &["v1"]),
-        ("autoscaling", &["v2"]),
+        ("autoscaling", &["v2", "v1"]),
         ("batch", &["v1"]),
         ("certificates.k8s.io", &["v1"]),
         ("networking.k8s.io", &["v1"]),

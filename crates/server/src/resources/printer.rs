@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use coffer_types::Value;
+use coffer_types::codec::autoscaling;
+use coffer_types::meta::Meta as _;
 use coffer_types::print::{self, Column};
 use coffer_types::time::Timestamp;
 
@@ -29,6 +31,9 @@ impl Printer {
 
     pub(crate) fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
         match self {
+            Self::BuiltIn("autoscaling", kind) if object.api_version() == "autoscaling/v1" => {
+                print::table_row("autoscaling", kind, &autoscaling::to_v2(object), now)
+            }
             Self::BuiltIn(group, kind) => print::table_row(group, kind, object, now),
             Self::Custom(columns) => columns.cells(object, now.as_second()),
         }

@@ -114,6 +114,18 @@ pub(super) const STORED: &[Built] = &[
     },
     Built {
         categories: &["all"],
+        stored: Some(("autoscaling", "v2", "HorizontalPodAutoscaler")),
+        subresources: &[status("HorizontalPodAutoscaler")],
+        ..stored(
+            "autoscaling",
+            "v1",
+            ("HorizontalPodAutoscaler", "horizontalpodautoscalers", "horizontalpodautoscaler"),
+            &["hpa"],
+            "autoscaling.HorizontalPodAutoscaler",
+        )
+    },
+    Built {
+        categories: &["all"],
         subresources: &[status("CronJob")],
         ..stored("batch", "v1", ("CronJob", "cronjobs", "cronjob"), &["cj"], "batch.CronJob")
     },

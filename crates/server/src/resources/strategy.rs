@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use coffer_types::codec::autoscaling;
 use coffer_types::meta::Meta as _;
 use coffer_types::names;
 use coffer_types::validation::field::{self, FieldErrors};
@@ -279,8 +280,9 @@ impl Strategy for BuiltIn {
 }
 
 /// The rules of a built-in kind.
-pub(crate) fn of(group: &str, kind: &str) -> Arc<dyn Strategy> {
+pub(crate) fn of(group: &str, version: &str, kind: &str) -> Arc<dyn Strategy> {
     match kinds::of(group, kind) {
+        Some(rules) if (group, version) == ("autoscaling", "v1") => Arc::new(OlderAutoscaler(rules)),
         Some(rules) => Arc::new(Stored(rules)),
         None => Arc::new(BuiltIn::of(kind)),
     }
@@ -330,6 +332,43 @@ impl Strategy for Stored {
             }
             _ => {}
         }
+    }
+}
+
+/// A HorizontalPodAutoscaler of the older version: the rules are about what it is in the newer one.
+struct OlderAutoscaler(&'static KindRules);
+
+impl Strategy for OlderAutoscaler {
+    fn default(&self, object: &mut Value) {
+        if let Some(kind) = coffer_types::schema::lookup("autoscaling", "v1", "HorizontalPodAutoscaler") {
+            coffer_types::defaults::apply(kind.message, object);
+        }
+        // The percentage that is meant where nothing else is said.
+        *object = autoscaling::to_v1(&autoscaling::to_v2(object));
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        let mut newer = autoscaling::to_v2(object);
+        self.0.prepare_create(&mut newer);
+        *object = autoscaling::to_v1(&newer);
+    }
+
+    fn validate_create(&self, object: &Value) -> FieldErrors {
+        self.0.validate(&autoscaling::to_v2(object))
+    }
+
+    fn prepare_update(&self, subresource: &str, new: &mut Value, old: &Value) {
+        let mut newer = autoscaling::to_v2(new);
+        self.0.prepare_update(subresource, &mut newer, &autoscaling::to_v2(old));
+        *new = autoscaling::to_v1(&newer);
+    }
+
+    fn validate_update(&self, subresource: &str, new: &Value, old: &Value) -> FieldErrors {
+        self.0.validate_update(subresource, &autoscaling::to_v2(new), &autoscaling::to_v2(old))
+    }
+
+    fn reset_fields(&self, subresource: &str) -> &'static [&'static [&'static str]] {
+        self.0.reset_fields(subresource)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use coffer_store::registry::{Attributes, ObjectCodec};
 use coffer_types::Value;
-use coffer_types::codec::{DecodeError, definitions, json, proto, transcode};
+use coffer_types::codec::{DecodeError, autoscaling, definitions, json, proto, transcode};
 use coffer_types::meta::Meta as _;
 use coffer_types::schema::{self, Kind};
 
@@ -21,7 +21,7 @@ pub(crate) enum StorageCodec {
 impl StorageCodec {
     /// The codec of a built-in kind.
     pub(crate) fn built_in(group: &str, version: &str, kind: &str) -> Option<Self> {
-        let form = Form::of(group, kind);
+        let form = Form::of(group, version, kind);
         schema::lookup(group, version, kind).map(|kind| Self::BuiltIn(kind, form))
     }
 }
@@ -30,6 +30,7 @@ impl StorageCodec {
 pub(super) fn decode(kind: &'static Kind, form: Form, stored: &[u8]) -> Result<Value, DecodeError> {
     match form {
         Form::Same => proto::decode_enveloped(stored, Some(kind)),
+        Form::Autoscaler => proto::decode_enveloped(stored, None).map(|object| autoscaling::to_v1(&object)),
         Form::Json => {
             let mut object = json::decode(kind.message, stored)?.object;
             object.set_type(&kind.api_version(), kind.kind);
@@ -58,6 +59,11 @@ fn core_event() -> Option<&'static Kind> {
     schema::lookup("", "v1", "Event")
 }
 
+/// Both versions of the kind have one store, whose codec is the newer's.
+fn is_older_autoscaler(object: &Value) -> bool {
+    object.api_version() == "autoscaling/v1" && object.kind() == "HorizontalPodAutoscaler"
+}
+
 impl ObjectCodec for StorageCodec {
     fn decode(&self, stored: &[u8]) -> Result<Value, String> {
         match self {
@@ -68,7 +74,11 @@ impl ObjectCodec for StorageCodec {
 
     fn encode(&self, object: &Value) -> Result<Vec<u8>, String> {
         match self {
+            Self::BuiltIn(kind, Form::Same) if is_older_autoscaler(object) => {
+                Ok(proto::encode_enveloped(kind, &autoscaling::to_v2(object)))
+            }
             Self::BuiltIn(kind, Form::Same) => Ok(proto::encode_enveloped(kind, object)),
+            Self::BuiltIn(_, Form::Autoscaler) => Err("it is stored in its newer version".to_owned()),
             Self::BuiltIn(kind, Form::Json) => {
                 let mut out = Vec::with_capacity(1024);
                 json::encode_line(kind.message, object, &mut out);
@@ -103,7 +113,9 @@ impl ObjectCodec for StorageCodec {
         let (tables, more) = match self {
             Self::BuiltIn(kind, Form::Same | Form::Version(_)) => (Some(*kind), selectable(kind.kind)),
             Self::BuiltIn(_, Form::CoreEvent) => (core_event(), selectable("Event")),
-            Self::BuiltIn(_, Form::Definition | Form::Json) | Self::Custom(_) => (None, &[] as Selectable),
+            Self::BuiltIn(_, Form::Definition | Form::Json | Form::Autoscaler) | Self::Custom(_) => {
+                (None, &[] as Selectable)
+            }
         };
         let rows: Vec<_> = NAMES.iter().chain(more).collect();
         let paths: Vec<&[&str]> = rows.iter().map(|(_, path)| *path).collect();

@@ -370,3 +370,46 @@ async fn an_event_is_selected_by_its_source_or_its_reporter() {
         assert_eq!(names.join(" "), expected, "{url}");
     }
 }
+
+/// Both versions of an autoscaler are one object: what the older cannot say stands in its annotations.
+#[tokio::test]
+async fn an_autoscaler_is_served_in_two_versions() {
+    let api = server().await;
+    let client = Client::new(&api);
+    let of =
+        |version: &str| format!("/apis/autoscaling/{version}/namespaces/default/horizontalpodautoscalers");
+    let old = json!({"metadata": {"name": "h"}, "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "maxReplicas": 3}});
+    let made = client.post(&of("v1"), &old.to_string()).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    assert_eq!(made.json()["apiVersion"], "autoscaling/v1");
+    assert_eq!(made.json()["spec"]["targetCPUUtilizationPercentage"], 80);
+    let new = client.get(&format!("{}/h", of("v2"))).await.json();
+    assert_eq!(new["apiVersion"], "autoscaling/v2");
+    assert_eq!(new["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 80);
+    let pods = r#"{"spec":{"metrics":[{"type":"Pods","pods":{"metric":{"name":"m"},"target":{"type":"AverageValue","averageValue":"5"}}}]}}"#;
+    assert_eq!(client.patch(&format!("{}/h", of("v2")), "merge", pods).await.code, 200);
+    let patched = client.patch(&format!("{}/h", of("v1")), "strategic", r#"{"spec":{"maxReplicas":4}}"#).await;
+    assert_eq!(patched.code, 200, "{}", patched.text);
+    let annotation = &patched.json()["metadata"]["annotations"]["autoscaling.alpha.kubernetes.io/metrics"];
+    assert_eq!(annotation, r#"[{"type":"Pods","pods":{"metricName":"m","targetAverageValue":"5"}}]"#);
+    let new = client.get(&format!("{}/h", of("v2"))).await.json();
+    assert_eq!(new["spec"]["maxReplicas"], 4);
+    assert_eq!(new["spec"]["metrics"][0]["pods"]["metric"]["name"], "m");
+    assert_eq!(new["metadata"]["annotations"], Value::Null);
+    assert_eq!(new["metadata"]["generation"], 3);
+    let list = client.get(&of("v1")).await.json();
+    assert_eq!(
+        (&list["apiVersion"], &list["items"][0]["spec"]["maxReplicas"]),
+        (&json!("autoscaling/v1"), &json!(4))
+    );
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let rows = |version: &str| {
+        let url = of(version);
+        let client = &client;
+        async move { client.send("GET", &url, &[("accept", table)], b"").await.json()["rows"][0]["cells"].clone() }
+    };
+    let (old, new) = (rows("v1").await, rows("v2").await);
+    assert_eq!(old.as_array().map(|cells| &cells[..6]), new.as_array().map(|cells| &cells[..6]));
+    let wrong = json!({"metadata": {"name": "w"}, "spec": {"scaleTargetRef": {"kind": "D", "name": "d"}, "maxReplicas": 0}});
+    assert_eq!(client.post(&of("v1"), &wrong.to_string()).await.code, 422);
+}

@@ -10,6 +10,7 @@
 
 use std::fmt;
 
+pub mod autoscaling;
 pub mod definitions;
 pub mod identity;
 pub mod json;

@@ -21,6 +21,9 @@ pub(super) fn rule(name: &str, members: &mut Map) {
         }),
         "batch/v1.PodFailurePolicyOnPodConditionsPattern" => set_default(members, "status", "True"),
         "autoscaling/v2.HorizontalPodAutoscaler" => within(members, autoscaler),
+        "autoscaling/v1.HorizontalPodAutoscaler" => {
+            within(members, |spec| set_absent(spec, "minReplicas", 1))
+        }
         "networking/v1.NetworkPolicyPort" => set_absent(members, "protocol", "TCP"),
         "networking/v1.NetworkPolicy" => within(members, network_policy),
         "networking/v1.IngressClassParametersReference" => set_absent(members, "scope", "Cluster"),

@@ -617,7 +617,7 @@ impl View<'_> {
                 let added = self.object.str_at(&["spec", "taint", "timeAdded"]);
                 let added = match added {
                     "" => Value::from(""),
-                    time => cells::event_time(time, self.now).into(),
+                    time => ages::event_time(time, self.now).into(),
                 };
                 let taint = |field: &str| self.text(&["spec", "taint", field]);
                 vec![self.name(), taint("key"), taint("value"), taint("effect"), added, self.age()]

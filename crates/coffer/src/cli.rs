@@ -234,6 +234,10 @@ pub(crate) struct Apiserver {
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0")]
     pub(crate) bind_address: std::net::IpAddr,
 
+    /// Address under which clients reach the server, as the OpenID documents tell it; --bind-address unless given
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) advertise_address: Option<std::net::IpAddr>,
+
     /// Issuer of service account tokens; the first issues, all are accepted
     #[arg(long, value_name = "URL", required = true)]
     pub(crate) service_account_issuer: Vec<String>,
@@ -249,6 +253,27 @@ pub(crate) struct Apiserver {
     /// Keys that verify service account tokens
     #[arg(long, value_name = "FILE", required = true)]
     pub(crate) service_account_key_file: Vec<PathBuf>,
+
+    /// Client certificate for kubelets; without it there are no logs of pods
+    #[arg(long, value_name = "FILE", requires_all = ["kubelet_client_key", "kubelet_certificate_authority"])]
+    pub(crate) kubelet_client_certificate: Option<PathBuf>,
+
+    /// Key of the client certificate for kubelets
+    #[arg(long, value_name = "FILE", requires = "kubelet_client_certificate")]
+    pub(crate) kubelet_client_key: Option<PathBuf>,
+
+    /// Certificate authority of kubelets
+    #[arg(long, value_name = "FILE", requires = "kubelet_client_certificate")]
+    pub(crate) kubelet_certificate_authority: Option<PathBuf>,
+
+    /// Which of a node's addresses to use, in order
+    #[arg(
+        long,
+        value_name = "TYPE,…",
+        value_delimiter = ',',
+        default_value = "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP"
+    )]
+    pub(crate) kubelet_preferred_address_types: Vec<String>,
 
     /// Who decides what is allowed, in order: AlwaysAllow, AlwaysDeny, Node, RBAC
     #[arg(long, value_name = "MODE,…", value_delimiter = ',', default_value = "RBAC")]

@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::health::HealthCheck;
+use crate::kubelet::Kubelets;
 use crate::metrics::Metrics;
 use crate::ports::{AdmissionChain, Authenticator, Authorizer, CreateOnly, Objects, UserInfo};
 use crate::resources::builtin;
@@ -70,6 +71,8 @@ pub struct Policy {
     pub routes: Vec<Route>,
     /// More health checks.
     pub health_checks: Vec<Arc<dyn HealthCheck>>,
+    /// Who asks kubelets; without it there are no logs of pods.
+    pub kubelets: Option<Kubelets>,
 }
 
 /// A running API server.
@@ -121,7 +124,7 @@ impl Foundation {
     pub fn build(self, policy: Policy) -> ApiServer {
         let Self { config, registries, objects, stop } = self;
         let resources: Vec<Arc<Resource>> = builtin::all()
-            .filter_map(|built| built_in(built, &registries, &policy.create_only))
+            .filter_map(|built| built_in(built, &registries, &policy.create_only, policy.kubelets.is_some()))
             .map(Arc::new)
             .collect();
         let resources = Arc::new(Resources::new(resources));
@@ -134,6 +137,7 @@ impl Foundation {
             authorizer: policy.authorizer,
             admission: policy.admission,
             routes: policy.routes,
+            kubelets: policy.kubelets,
             health_checks,
             metrics: Metrics::new(config.metrics, Arc::clone(&storage), Arc::clone(&config.clock)),
             clock: config.clock,
@@ -153,6 +157,7 @@ fn built_in(
     built: &Built,
     registries: &BTreeMap<(String, String), Arc<dyn Registry>>,
     create_only: &BTreeMap<String, Arc<dyn CreateOnly>>,
+    logs: bool,
 ) -> Option<Resource> {
     let strategy: Arc<dyn Strategy> = if built.group == "apiextensions.k8s.io" {
         Arc::new(crate::resources::custom::DefinitionStrategy)
@@ -170,6 +175,9 @@ fn built_in(
     info.subresources.retain(|subresource| {
         if matches!(subresource.name.as_str(), "status" | "finalize" | "binding" | "approval") {
             return true;
+        }
+        if subresource.name == "log" {
+            return logs;
         }
         // What nobody answers is not listed.
         let key = format!("{}/{}", built.plural, subresource.name);

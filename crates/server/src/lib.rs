@@ -16,6 +16,7 @@ pub mod encryption;
 mod handlers;
 pub mod health;
 pub mod kms;
+pub mod kubelet;
 mod metrics;
 mod negotiate;
 mod openapi;

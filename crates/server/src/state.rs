@@ -11,6 +11,7 @@ use futures::stream::BoxStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::health::HealthCheck;
+use crate::kubelet::Kubelets;
 use crate::metrics::Metrics;
 use crate::ports::{AdmissionChain, Authenticator, Authorizer};
 use crate::resources::Resources;
@@ -24,6 +25,8 @@ pub(crate) struct Server {
     pub(crate) admission: AdmissionChain,
     pub(crate) routes: Vec<Route>,
     pub(crate) health_checks: Vec<Arc<dyn HealthCheck>>,
+    /// Who asks kubelets.
+    pub(crate) kubelets: Option<Kubelets>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) metrics: Metrics,

@@ -8,6 +8,7 @@ use coffer_config::encryption::Reload;
 use coffer_runtime::clock::SystemClock;
 use coffer_runtime::random::SystemRandom;
 use coffer_server::authz::Mode;
+use coffer_server::kubelet::Kubelets;
 use coffer_server::security::{SecurityConfig, SecurityError};
 use coffer_types::SecretBytes;
 use coffer_types::random::Random;
@@ -70,6 +71,7 @@ pub(crate) async fn run(flags: &Apiserver) -> Result<Exit, Failure> {
         clock,
         random,
         timeouts: CheckTimeouts::new(flags.etcd_healthcheck_timeout, flags.etcd_readycheck_timeout),
+        kubelets: kubelets(flags)?,
     })
     .map_err(|error| refused(flags, &error))?;
     let server = control_plane.server.clone();
@@ -127,6 +129,26 @@ fn refused(flags: &Apiserver, error: &StartError) -> Failure {
     }
 }
 
+/// Who asks kubelets for logs, if that is wanted.
+fn kubelets(flags: &Apiserver) -> Result<Option<Kubelets>, Failure> {
+    let Some(certificate) = &flags.kubelet_client_certificate else { return Ok(None) };
+    // The two that go with it are required with it.
+    let (Some(key), Some(authority)) = (&flags.kubelet_client_key, &flags.kubelet_certificate_authority)
+    else {
+        return Ok(None);
+    };
+    let read = |flag: &str, file: &Path| store::read(flag, file);
+    let made = Kubelets::new(
+        &read("--kubelet-client-certificate", certificate)?,
+        &read("--kubelet-client-key", key)?,
+        &read("--kubelet-certificate-authority", authority)?,
+        flags.kubelet_preferred_address_types.clone(),
+    );
+    made.map(Some).map_err(|error| {
+        Failure::problem(error).next("the three files of --kubelet-client-certificate, --kubelet-client-key and --kubelet-certificate-authority must hold PEM")
+    })
+}
+
 fn security(flags: &Apiserver) -> Result<SecurityConfig, Failure> {
     let client_ca =
         flags.client_ca_file.as_deref().map(|file| store::read("--client-ca-file", file)).transpose()?;
@@ -166,7 +188,11 @@ fn security(flags: &Apiserver) -> Result<SecurityConfig, Failure> {
         modes: modes
             .collect::<Result<_, _>>()
             .map_err(|error| Failure::usage(error).next("write it as: --authorization-mode RBAC"))?,
-        external_address: format!("{}:{}", flags.bind_address, flags.secure_port),
+        external_address: SocketAddr::new(
+            flags.advertise_address.unwrap_or(flags.bind_address),
+            flags.secure_port,
+        )
+        .to_string(),
         root_ca: String::from_utf8_lossy(&root_ca).into_owned(),
         bind_pods: false,
         service_range: flags.service_cluster_ip_range,

@@ -125,6 +125,7 @@ impl Chain {
             clock: clock.clone(),
             random: random.clone(),
             timeouts: CheckTimeouts::default(),
+            kubelets: None,
         })
         .map_err(|error| match error {
             StartError::Prefix(error) => Failure::usage(format!("--etcd-prefix: {error}")),

@@ -20,6 +20,7 @@ use std::time::Duration;
 use coffer_runtime::metrics::Registry as MetricsRegistry;
 use coffer_server::api::{ApiServer, ApiServerConfig, Foundation};
 use coffer_server::controllers;
+use coffer_server::kubelet::Kubelets;
 use coffer_server::security::{Security, SecurityConfig, SecurityError};
 use coffer_store::Storage;
 use coffer_store::compactor::{Compactor, DEFAULT_INTERVAL};
@@ -45,6 +46,8 @@ pub(crate) struct ServerOptions {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) timeouts: policy::CheckTimeouts,
+    /// Who asks kubelets for logs.
+    pub(crate) kubelets: Option<Kubelets>,
 }
 
 /// Why an API server cannot be started; whoever named the files knows which one it is.
@@ -70,7 +73,7 @@ pub(crate) struct ControlPlane {
 impl ControlPlane {
     /// Opens the stored resources and starts the controllers. Serves nobody yet.
     pub(crate) fn start(options: ServerOptions) -> Result<Self, StartError> {
-        let ServerOptions { kv, prefix, encryption, security, clock, random, timeouts } = options;
+        let ServerOptions { kv, prefix, encryption, security, clock, random, timeouts, kubelets } = options;
         let Configured { encryption, watched, metrics } = encryption;
         let transformers = by_resource(encryption.current().transformers());
         let storage = Storage::new(kv.clone(), clock.clone(), &prefix, transformers);
@@ -86,6 +89,7 @@ impl ControlPlane {
         let security =
             Security::new(security, objects.clone(), clock.clone(), random).map_err(StartError::Security)?;
         let mut policy = policy::policy(&security);
+        policy.kubelets = kubelets;
         policy.routes.push(at_rest::route(kv.clone(), &prefix, encryption.clone()));
         policy.routes.push(audit::route(&kv, &prefix, &encryption, &clock));
         policy.routes.push(stored::route(&kv, &prefix, &encryption));

@@ -21,6 +21,7 @@ pub(crate) fn policy(security: &Security) -> Policy {
         // An issuer that is no URL has no documents, as upstream.
         routes: security.discovery.as_ref().map(token_documents).unwrap_or_default(),
         health_checks: Vec::new(),
+        kubelets: None,
     }
 }
 

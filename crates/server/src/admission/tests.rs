@@ -358,7 +358,7 @@ fn the_chain_is_in_order() {
         rbac: rbac.clone(),
         authorizer: rbac,
     });
-    assert_eq!(chain.len(), 8);
+    assert_eq!(chain.len(), 11);
     // The missing namespace is seen before the missing account.
     let case =
         Case { operation: Operation::Create, resource: "pods", kind: "Pod", namespace: "gone", name: "p" };

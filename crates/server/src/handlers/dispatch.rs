@@ -5,7 +5,9 @@ use futures::future::BoxFuture;
 use http::{Method, Response};
 
 use super::call::Call;
-use super::{bind, create, create_only, delete, delete_collection, get, list, patch, scale, update, watch};
+use super::{
+    bind, create, create_only, delete, delete_collection, get, list, patch, pod_log, scale, update, watch,
+};
 use crate::body::Body;
 use crate::resources::Resource;
 use crate::resources::info::{ResourceInfo, is_extension};
@@ -57,6 +59,7 @@ async fn route(call: &mut Call) -> Result<Response<Body>, Status> {
         }
         ("binding", "create") => Box::pin(bind::handle(call, &resource)),
         ("scale", verb) if resource.scale.is_some() => Box::pin(scale_of(call, &resource, verb)),
+        ("log", "get") => Box::pin(pod_log::handle(call, &resource)),
         (_, "get") => Box::pin(get::handle(call, &resource)),
         ("", "list") => Box::pin(list::handle(call, &resource)),
         ("", "watch") => Box::pin(watch::handle(call, &resource)),

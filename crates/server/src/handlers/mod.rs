@@ -16,6 +16,7 @@ pub(crate) mod list_body;
 pub(crate) mod options;
 mod patch;
 mod patching;
+mod pod_log;
 mod scale;
 mod selection;
 mod table;

@@ -74,7 +74,11 @@ const BUILT_IN: &[Built] = &[
     },
     Built {
         categories: &["all"],
-        subresources: &[Sub { name: "binding", body: None, kind: "Binding", verbs: REVIEW }, status("Pod")],
+        subresources: &[
+            Sub { name: "binding", body: None, kind: "Binding", verbs: REVIEW },
+            Sub { name: "log", body: None, kind: "Pod", verbs: &["get"] },
+            status("Pod"),
+        ],
         behaviour: Behaviour { returns_deleted: true, go_type: "core.Pod", ..PLAIN },
         ..core("Pod", "pods", "pod", &["po"], "core.Pod")
     },

@@ -382,7 +382,7 @@ fn escape(text: &str) -> String {
 }
 
 fn is_long_running(info: &RequestInfo) -> bool {
-    matches!(info.verb.as_str(), "watch" | "proxy")
+    matches!(info.verb.as_str(), "watch" | "proxy") || info.subresource == "log"
 }
 
 fn is_probe(info: &RequestInfo) -> bool {

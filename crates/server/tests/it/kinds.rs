@@ -388,7 +388,8 @@ async fn an_autoscaler_is_served_in_two_versions() {
     assert_eq!(new["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 80);
     let pods = r#"{"spec":{"metrics":[{"type":"Pods","pods":{"metric":{"name":"m"},"target":{"type":"AverageValue","averageValue":"5"}}}]}}"#;
     assert_eq!(client.patch(&format!("{}/h", of("v2")), "merge", pods).await.code, 200);
-    let patched = client.patch(&format!("{}/h", of("v1")), "strategic", r#"{"spec":{"maxReplicas":4}}"#).await;
+    let patched =
+        client.patch(&format!("{}/h", of("v1")), "strategic", r#"{"spec":{"maxReplicas":4}}"#).await;
     assert_eq!(patched.code, 200, "{}", patched.text);
     let annotation = &patched.json()["metadata"]["annotations"]["autoscaling.alpha.kubernetes.io/metrics"];
     assert_eq!(annotation, r#"[{"type":"Pods","pods":{"metricName":"m","targetAverageValue":"5"}}]"#);

@@ -142,6 +142,7 @@ pub(crate) async fn server_of(
             Box::new(|_| panic!("as a handler with a fault does")),
         )],
         health_checks,
+        kubelets: None,
     });
     let settings = Settings {
         root_ca: String::new(),
@@ -226,6 +227,7 @@ pub(crate) async fn secured_over(
         create_only: security.create_only,
         routes,
         health_checks: Vec::new(),
+        kubelets: None,
     });
     let fed = Arc::default();
     tokio::spawn(controllers::feed_policy(security.rbac, objects.clone(), Arc::clone(&fed)));

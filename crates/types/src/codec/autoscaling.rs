@@ -275,7 +275,7 @@ fn renamed(value: &Value) -> Value {
             });
             Value::Object(small.collect())
         }
-        Value::Array(items) => Value::Array(items.iter().map(|item| renamed(item)).collect()),
+        Value::Array(items) => Value::Array(items.iter().map(renamed).collect()),
         other => other.clone(),
     }
 }

@@ -97,7 +97,7 @@ impl Counted {
                 let of_class = |one: &&str| name.ends_with(&format!("{CLASS_SUFFIX}{one}"));
                 *name == "count/persistentvolumeclaims"
                     || OF_CLAIMS.contains(&name.as_str())
-                    || OF_CLAIMS.iter().any(|one| of_class(one))
+                    || OF_CLAIMS.iter().any(of_class)
             }
             Self::Objects(own) => own.contains(*name),
         };

@@ -18,6 +18,7 @@ mod namespace_limits;
 mod network;
 mod objects;
 mod panics;
+mod pod_logs;
 mod records;
 mod reload;
 mod secured;

@@ -12,6 +12,7 @@ use coffer_runtime::random::SystemRandom;
 use coffer_server::api::{ApiServer, ApiServerConfig, Foundation, Policy, Route};
 use coffer_server::controllers::{self, Controller, Settings};
 use coffer_server::health::HealthCheck;
+use coffer_server::kubelet::Kubelets;
 use coffer_server::pki::{self, Files, Wanted};
 use coffer_server::ports::{
     AdmissionChain, Attributes, Authenticated, Authenticator, Authorizer, Credentials, Decision, UserInfo,
@@ -120,6 +121,21 @@ pub(crate) async fn server_of(
     more: Vec<Box<dyn Controller>>,
     health_checks: Vec<Arc<dyn HealthCheck>>,
 ) -> ApiServer {
+    server_beside(clock, admission, more, health_checks, None).await
+}
+
+/// A server that asks these kubelets.
+pub(crate) async fn server_with_kubelets(kubelets: Kubelets) -> ApiServer {
+    server_beside(Arc::new(SystemClock::new()), Vec::new(), Vec::new(), Vec::new(), Some(kubelets)).await
+}
+
+async fn server_beside(
+    clock: Arc<dyn Clock>,
+    admission: AdmissionChain,
+    more: Vec<Box<dyn Controller>>,
+    health_checks: Vec<Arc<dyn HealthCheck>>,
+    kubelets: Option<Kubelets>,
+) -> ApiServer {
     let kv = Embedded::in_memory(EmbeddedOptions::new(clock.clone())).await.expect("a store in memory");
     let storage = Storage::new(Arc::new(kv), clock.clone(), "/registry", Box::new(|_, _| Arc::new(Identity)));
     let foundation = Foundation::open(ApiServerConfig {
@@ -142,7 +158,7 @@ pub(crate) async fn server_of(
             Box::new(|_| panic!("as a handler with a fault does")),
         )],
         health_checks,
-        kubelets: None,
+        kubelets,
     });
     let settings = Settings {
         root_ca: String::new(),

@@ -5,6 +5,7 @@
 //! answer agree. `cargo xtask fuzz` runs them; `tests/corpus.rs` runs the kept corpus in every
 //! test run, without libFuzzer.
 
+mod cel;
 mod objects;
 mod queries;
 mod stored;
@@ -18,7 +19,7 @@ pub struct Target {
     pub run: fn(&[u8]),
 }
 
-/// All of them, in the order of the data's way: store, configuration, objects, queries.
+/// All of them, in the order of the data's way: store, configuration, objects, queries, expressions.
 pub const TARGETS: &[Target] = &[
     Target { name: "envelopes", run: stored::envelopes },
     Target { name: "kms_object", run: stored::kms_object },
@@ -38,6 +39,9 @@ pub const TARGETS: &[Target] = &[
     Target { name: "field_selector", run: queries::field_selector },
     Target { name: "jsonpath", run: queries::jsonpath },
     Target { name: "scalars", run: queries::scalars },
+    Target { name: "cel_parser", run: cel::cel_parser },
+    Target { name: "cel_checker", run: cel::cel_checker },
+    Target { name: "cel_evaluator", run: cel::cel_evaluator },
 ];
 
 /// Not a decoder: a panic behind six bytes, each seen only when those before it are right.

@@ -22,8 +22,16 @@ fn inputs(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-#[allow(clippy::print_stdout, reason = "a panic says which input was last")]
 fn every_kept_input_is_taken() {
+    // Frames of debug builds are several times as large as those of release builds.
+    let thread = std::thread::Builder::new().stack_size(64 << 20).spawn(take_every_input).expect("a thread");
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+#[allow(clippy::print_stdout, reason = "a panic says which input was last")]
+fn take_every_input() {
     for target in TARGETS {
         let inputs = inputs(target.name);
         assert!(3 <= inputs.len(), "{}: a corpus of {} inputs", target.name, inputs.len());

@@ -14,6 +14,9 @@ pub const INTERRUPT_EVERY: u64 = 100;
 pub const MEMORY: usize = 8 << 20;
 /// Deepest nesting of an expression's source.
 pub const RECURSION: usize = 250;
+/// Most parts of an expression that a macro may still be expanded in: some repeat what stands before
+/// the dot, so that a chain of them doubles the whole with each link.
+pub const PARTS: usize = 50_000;
 /// Longest source of an expression, in characters.
 pub const SOURCE: usize = 100_000;
 

@@ -92,6 +92,12 @@ fn deep_nesting_is_refused() {
 }
 
 #[test]
+fn macros_that_double_what_they_stand_behind_are_refused() {
+    stopped(&format!("optional.of(1){}", ".optMap(v, v)".repeat(40)), "expression has too many parts");
+    stopped(&format!("optional.of(1){}", ".optMap(v, v)".repeat(8)), "a value");
+}
+
+#[test]
 fn many_terms_are_no_harm() {
     let text = vec!["items.size() > 0"; 2_000].join(" && ");
     stopped(&text, "a value");

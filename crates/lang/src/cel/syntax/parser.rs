@@ -704,6 +704,10 @@ impl Parser<'_, '_> {
         let Some(found) = found else {
             return Expr { id, kind: Kind::Call { function, target: target.map(Box::new), arguments } };
         };
+        if limits::PARTS < self.offsets.len() {
+            let message = format!("expression has too many parts: more than {}", limits::PARTS);
+            return self.report(offset, &message).expr;
+        }
         let mut context = MacroContext { offsets: &mut self.offsets, offset };
         match (found.expand)(&mut context, target, arguments) {
             Ok(expr) => expr,

@@ -28,6 +28,12 @@ pub(crate) fn store() -> anyhow::Result<()> {
     measure("store")
 }
 
+/// Many watches, server-side apply and their memory beside kube-apiserver, against their targets.
+pub(crate) fn clients() -> anyhow::Result<()> {
+    install(&["etcd", "kube-apiserver", "kubectl", "load"])?;
+    measure("clients")
+}
+
 /// Values on their way to and from storage beside the code of kube-apiserver, against their targets.
 pub(crate) fn transform() -> anyhow::Result<()> {
     install(&["kms", "transform"])?;

@@ -45,6 +45,7 @@ cargo xtask TASK
                          fuzzes every decoder for N minutes each (60)
   bench trip             create, get, list, watch and memory beside kube-apiserver on the same etcd
   bench store            create, update, get, list, memory and readiness beside kube-apiserver, with targets
+  bench clients          1,000 watchers, server-side apply, and the memory of many watches, with targets
   bench transform        encryption and decryption beside the code of kube-apiserver, with targets
   bench audit            the audit of a snapshot of 1 GiB beside etcdutl
   bench demo             the time until the demo's first file, and its memory, against their limits
@@ -99,6 +100,7 @@ fn main() -> ExitCode {
         ["conformance", "fuzz", "--minutes", minutes] => number(minutes).and_then(conformance::fuzz),
         ["bench", "trip"] => bench::trip(),
         ["bench", "store"] => bench::store(),
+        ["bench", "clients"] => bench::clients(),
         ["bench", "transform"] => bench::transform(),
         ["bench", "audit"] => bench::audit(),
         ["bench", "demo"] => bench::demo(),

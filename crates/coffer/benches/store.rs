@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark's output is what it prints")]
 
+#[allow(dead_code, reason = "shared with the benchmark of clients, which uses the rest of it")]
 mod servers;
 
 use servers::{Figure, OBJECTS, Row, Target};

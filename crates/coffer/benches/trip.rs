@@ -2,7 +2,10 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark's output is what it prints")]
 
-#[allow(dead_code, reason = "shared with the benchmark of the store, which uses all of it")]
+#[allow(
+    dead_code,
+    reason = "shared with the benchmarks of the store and of clients, which use the rest of it"
+)]
 mod servers;
 
 use servers::{Figure, OBJECTS, Row};

@@ -13,6 +13,7 @@ pub mod crd;
 mod discovery;
 mod duration;
 pub mod encryption;
+mod gzip;
 mod handlers;
 pub mod health;
 pub mod kms;

@@ -1,11 +1,7 @@
 //! Answers: Status, plain text, and encoded objects, compressed and indented where that is wanted.
 
-use std::io::Write as _;
-
 use bytes::Bytes;
 use coffer_types::Status;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY};
@@ -15,6 +11,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 use tokio_util::sync::CancellationToken;
 
 use crate::body::{self, Body};
+use crate::gzip;
 use crate::handlers::list_body::ListBody;
 use crate::negotiate::{self, Accepted, Media, Offers};
 use crate::query::Query;
@@ -149,14 +146,8 @@ fn note_gzip(headers: &mut HeaderMap) {
 pub(crate) fn compressed(response: Response<()>, bytes: Vec<u8>, headers: &HeaderMap) -> Response<Body> {
     let (mut parts, ()) = response.into_parts();
     if takes_gzip(headers) && bytes.len() > GZIP_THRESHOLD {
-        let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 2), Compression::fast());
-        // Writing to memory does not fail; were it to, the answer goes out as it is.
-        if encoder.write_all(&bytes).is_ok()
-            && let Ok(smaller) = encoder.finish()
-        {
-            note_gzip(&mut parts.headers);
-            return Response::from_parts(parts, body::full(smaller));
-        }
+        note_gzip(&mut parts.headers);
+        return Response::from_parts(parts, body::full(gzip::compress(&bytes)));
     }
     Response::from_parts(parts, body::full(bytes))
 }

@@ -1,4 +1,4 @@
-//! What `bench trip` and `bench store` share: kube-apiserver and coffer, one after the other on the same
+//! What `bench trip`, `bench store` and `bench clients` share: kube-apiserver and coffer, one after the other on the same
 //! etcd, with the same client (client-go), TLS, RBAC and aesgcm on both, and a list of rows.
 //!
 //! Figures are per CPU second of the server's process, so that a busy machine changes them little.
@@ -43,6 +43,10 @@ pub(crate) enum Figure {
     Cost(&'static [&'static str]),
     /// Resident memory in MiB, after a while without load.
     Resident,
+    /// Resident memory in MiB while idle watches are open, under a load with these arguments.
+    Holding(&'static [&'static str]),
+    /// By what factor resident memory grows, at its highest, when all watches of such a load are closed at once.
+    Closing(&'static [&'static str]),
     /// Seconds from the start of the process, on what the store holds by now, until it says that it is ready.
     Ready,
 }
@@ -183,6 +187,11 @@ fn measure(name: &str, server: &mut dyn Server, rows: &[Row]) -> Vec<f64> {
                 Figure::Rate(arguments) => rate(&load(server, arguments)),
                 Figure::Cost(arguments) => 1000.0 / rate(&load(server, arguments)),
                 Figure::Resident => resident(server.id()),
+                Figure::Holding(arguments) => number(&load(server, arguments), "rss_open_server"),
+                Figure::Closing(arguments) => {
+                    let answer = load(server, arguments);
+                    number(&answer, "rss_highest_server") / number(&answer, "rss_open_server")
+                }
                 Figure::Ready => ready(server),
             };
             eprintln!("  {}: {figure:.2}", row.what);
@@ -192,7 +201,11 @@ fn measure(name: &str, server: &mut dyn Server, rows: &[Row]) -> Vec<f64> {
 }
 
 fn rate(answer: &Value) -> f64 {
-    answer["ops_per_cpu_s_server"].as_f64().unwrap_or(f64::NAN)
+    number(answer, "ops_per_cpu_s_server")
+}
+
+fn number(answer: &Value, name: &str) -> f64 {
+    answer[name].as_f64().unwrap_or(f64::NAN)
 }
 
 fn load(server: &dyn Server, arguments: &[&str]) -> Value {
@@ -233,7 +246,7 @@ fn ready(server: &mut dyn Server) -> f64 {
     let started = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64();
     server.restart();
     let answer = answer_of(&prober.wait_with_output().expect("the load generator runs"));
-    answer["ready_at"].as_f64().unwrap_or(f64::NAN) - started
+    number(&answer, "ready_at") - started
 }
 
 /// MiB.

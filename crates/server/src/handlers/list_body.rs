@@ -3,16 +3,14 @@
 //! So a list of any size takes the memory of a few pieces, and no request holds a thread for the time
 //! that all of it takes.
 
-use std::io::Write as _;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use http_body::Frame;
 
 use crate::body::BoxError;
+use crate::gzip::Encoder;
 use crate::wire::Pieces;
 
 /// Bytes of a piece. Larger ones would come from the system and go back to it each time.
@@ -23,14 +21,14 @@ pub(crate) struct ListBody {
     pieces: Pieces,
     /// What has been written already.
     ready: Vec<u8>,
-    gzip: Option<GzEncoder<Vec<u8>>>,
+    gzip: Option<Encoder>,
     done: bool,
 }
 
 impl ListBody {
     /// The rest of `pieces` after what is `ready`.
     pub(crate) fn new(pieces: Pieces, ready: Vec<u8>, compressed: bool) -> Self {
-        let gzip = compressed.then(|| GzEncoder::new(Vec::new(), Compression::fast()));
+        let gzip = compressed.then(Encoder::new);
         Self { pieces, ready, gzip, done: false }
     }
 
@@ -46,12 +44,12 @@ impl ListBody {
                 self.done = !self.pieces.write(PIECE, &mut piece)?;
             }
             let Some(gzip) = &mut self.gzip else { return Ok(piece) };
-            gzip.write_all(&piece)?;
+            gzip.write(&piece);
             if self.done {
-                gzip.try_finish()?;
+                gzip.finish();
             }
-            if self.done || PIECE / 2 <= gzip.get_ref().len() {
-                return Ok(std::mem::replace(gzip.get_mut(), Vec::with_capacity(PIECE)));
+            if self.done || PIECE / 2 <= gzip.ready() {
+                return Ok(gzip.take(Vec::with_capacity(PIECE)));
             }
         }
     }

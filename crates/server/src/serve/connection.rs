@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
-use super::gather::gather;
+use super::gather::{ROOM, gather};
 use super::linger::Lingering;
 use super::pipeline::{Peer, Pipeline};
 use crate::body::{Body, BoxError};
@@ -46,15 +46,19 @@ const MAX_HEADER_FIELDS: usize = 100;
 /// A peer that is silent for so long is asked whether it still lives, and gets as long to answer.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
+/// Bytes of records that wait for the socket: all that is gathered, with what TLS adds.
+const RECORDS: usize = 2 * ROOM;
+
 /// Serves until the connection ends, is idle for too long, or `stop`.
 pub(super) async fn serve(
-    stream: TlsStream<TcpStream>,
+    mut stream: TlsStream<TcpStream>,
     address: SocketAddr,
     pipeline: Arc<Pipeline>,
     clock: Arc<dyn Clock>,
     stop: CancellationToken,
 ) {
-    let session = stream.get_ref().1;
+    let session = stream.get_mut().1;
+    session.set_buffer_limit(Some(RECORDS));
     let certificates = session.peer_certificates().unwrap_or_default();
     let certificates = certificates.iter().map(|certificate| certificate.to_vec()).collect();
     let peer = Arc::new(Peer { certificates, user: None });

@@ -14,11 +14,13 @@ use std::task::{Context, Poll, ready};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How much is gathered at most: as much as one TLS record holds.
-const ROOM: usize = 16 * 1024;
+/// How much is gathered at first: as much as one TLS record holds.
+const RECORD: usize = 16 * 1024;
 
-/// Writes of so many bytes are not copied: they fill records by themselves.
-const DIRECT: usize = 8 * 1024;
+/// How much is gathered at most: records that go to the system together. Four large frames of HTTP/2 have
+/// room with what stands before each; one by one each would end in a record of nine bytes.
+/// What is larger than this is not copied.
+pub(super) const ROOM: usize = 4 * (RECORD + 9);
 
 /// A stream whose writes are gathered; the connection's half.
 pub(super) struct Gathering<S>(Arc<Mutex<Gathered<S>>>);
@@ -94,14 +96,15 @@ impl<S: AsyncWrite + Unpin> Gathered<S> {
             self.written += count;
             self.unflushed = true;
         }
-        // A connection that is idle keeps no room.
-        self.bytes = Vec::new();
+        self.bytes.clear();
         self.written = 0;
         Poll::Ready(Ok(()))
     }
 
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_write_out(context))?;
+        // A connection that is idle keeps no room.
+        self.bytes = Vec::new();
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
         self.unflushed = false;
         Poll::Ready(Ok(()))
@@ -112,15 +115,16 @@ impl<S: AsyncWrite + Unpin> Gathered<S> {
             return Poll::Ready(Err(error));
         }
         let total: usize = pieces.iter().map(|piece| piece.len()).sum();
-        if DIRECT <= total || ROOM < self.bytes.len() + total {
+        if ROOM < self.bytes.len() + total {
             ready!(self.poll_write_out(context))?;
-            if DIRECT <= total {
+            if ROOM < total {
                 self.unflushed = true;
                 return Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
             }
         }
-        if self.bytes.capacity() == 0 {
-            self.bytes.reserve_exact(ROOM);
+        if self.bytes.capacity() < self.bytes.len() + total {
+            let room = if self.bytes.len() + total <= RECORD { RECORD } else { ROOM };
+            self.bytes.reserve_exact(room - self.bytes.len());
         }
         for piece in pieces {
             self.bytes.extend_from_slice(piece);
@@ -306,33 +310,45 @@ mod tests {
     }
 
     #[test]
-    fn what_fills_records_is_not_copied_and_order_is_kept() {
+    fn what_is_larger_than_the_room_is_not_copied_and_order_is_kept() {
         let mut world = World::new(usize::MAX);
         taken(world.write(b"head"));
-        assert_eq!(taken(world.write(&[7; DIRECT])), DIRECT);
-        assert_eq!(world.seen(), (vec![4, DIRECT], 0, 0));
+        assert_eq!(taken(world.write(&[7; ROOM + 1])), ROOM + 1);
+        assert_eq!(world.seen(), (vec![4, ROOM + 1], 0, 0));
         world.turn(true);
-        assert_eq!(world.seen(), (vec![4, DIRECT], 1, 0), "flushed without a turn");
+        assert_eq!(world.seen(), (vec![4, ROOM + 1], 1, 0), "flushed without a turn");
         // Many small ones fill the room.
         for _ in 0..ROOM / 1000 + 1 {
             taken(world.write(&[7; 1000]));
         }
-        assert_eq!(world.seen().0, [4, DIRECT, ROOM / 1000 * 1000]);
+        assert_eq!(world.seen().0, [4, ROOM + 1, ROOM / 1000 * 1000]);
+    }
+
+    #[test]
+    fn four_frames_are_one_write() {
+        let mut world = World::new(usize::MAX);
+        for _ in 0..8 {
+            taken(world.write(&[7; 9]));
+            taken(world.write(&[7; RECORD]));
+        }
+        assert_eq!(world.seen().0, [ROOM]);
+        world.turn(false);
+        assert_eq!(world.seen().0, [ROOM, ROOM]);
+        assert_eq!(world.sending.0.lock().bytes.capacity(), 0, "nothing is kept");
     }
 
     #[test]
     fn a_full_socket_holds_the_connection_back() {
         let mut world = World::new(ROOM + 10);
-        taken(world.write(&[7; DIRECT - 1]));
-        taken(world.write(&[7; DIRECT - 1]));
-        taken(world.write(&[7; 1000]));
-        taken(world.write(&[7; DIRECT - 1]));
-        assert!(world.write(&[7; DIRECT]).is_pending());
+        for _ in 0..8 {
+            taken(world.write(&[7; RECORD]));
+        }
+        assert!(world.write(&[7; RECORD]).is_pending());
         world.turn(false);
         world.sending.0.lock().stream.room = usize::MAX;
         world.turn(false);
         let (lengths, flushes, _) = world.seen();
-        assert_eq!((lengths.iter().sum::<usize>(), flushes), (3 * (DIRECT - 1) + 1000, 1));
+        assert_eq!((lengths.iter().sum::<usize>(), flushes), (8 * RECORD, 1));
     }
 
     #[test]

@@ -107,7 +107,8 @@ impl Change {
         }
     }
 
-    fn natural(&self) -> Result<Arc<Event>, Status> {
+    /// What a watcher of everything sees of the change.
+    pub(crate) fn natural(&self) -> Result<Arc<Event>, Status> {
         self.natural.clone().map_err(|status| *status)
     }
 

@@ -413,8 +413,7 @@ mod tests {
     }
 
     fn seen(watch: &mut Watch) -> Option<(EventType, Revision)> {
-        let next = Box::pin(watch.next());
-        let event = futures::FutureExt::now_or_never(next)??;
+        let event = futures::FutureExt::now_or_never(futures::StreamExt::next(watch))??;
         event.ok().map(|event| (event.event_type, event.revision))
     }
 

@@ -1,11 +1,14 @@
 //! One watch: the present state if wanted, then every change, and bookmarks between.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use coffer_types::Status;
 use coffer_types::time::Sleep;
+use futures::Stream;
 
 use super::Cache;
 use super::history::{Change, bookmark, event};
@@ -120,36 +123,6 @@ impl Watch {
         Ok(watch)
     }
 
-    /// The next event; `None` when the watch has ended without one.
-    pub(crate) async fn next(&mut self) -> Option<Result<Arc<Event>, Status>> {
-        loop {
-            if self.ended {
-                return None;
-            }
-            if let Some(found) = self.next_initial() {
-                return Some(Ok(found));
-            }
-            while let Some(change) = self.batch.pop_front() {
-                if let Some(seen) = self.look_at(&change) {
-                    let took = self.taken.saturating_sub(change.recorded);
-                    self.cache.objects.counts.dispatch.observe_time(took);
-                    self.ended = seen.is_err();
-                    return Some(seen);
-                }
-            }
-            match self.refill() {
-                Refill::Some => self.taken = self.cache.clock().monotonic(),
-                Refill::Ended => self.ended = true,
-                Refill::Nothing => {
-                    if let Some(found) = self.bookmark_if_due() {
-                        return Some(Ok(found));
-                    }
-                    self.wait().await;
-                }
-            }
-        }
-    }
-
     /// An unreadable object in the present state fails the watch, naming it: it is never left out silently.
     fn check_readable(&mut self) -> Result<(), Status> {
         let Some((objects, cursor)) = &mut self.initial else { return Ok(()) };
@@ -209,11 +182,11 @@ impl Watch {
         if change.revision <= self.start || !self.scope.contains(&change.tail) {
             return None;
         }
-        change.seen_by(&*self.predicate)
+        if self.everything { Some(change.natural()) } else { change.seen_by(&*self.predicate) }
     }
 
-    /// Takes what is queued, or else what the history has.
-    fn refill(&mut self) -> Refill {
+    /// Takes what is queued, or else what the history has. When there is nothing, the watcher will be woken.
+    fn refill(&mut self, waker: &Waker) -> Refill {
         {
             let mut queue = self.handle.queue.lock();
             if !queue.changes.is_empty() {
@@ -221,7 +194,10 @@ impl Watch {
                 return Refill::Some;
             }
             match queue.mode {
-                Mode::Live => return Refill::Nothing,
+                Mode::Live => {
+                    queue.fall_asleep(waker);
+                    return Refill::Nothing;
+                }
                 Mode::Ended => return Refill::Ended,
                 Mode::Behind => {}
             }
@@ -259,23 +235,27 @@ impl Watch {
         Refill::Some
     }
 
-    fn bookmark_if_due(&mut self) -> Option<Arc<Event>> {
-        if !self.bookmarks.as_ref().is_some_and(|bookmarks| bookmarks.due) {
-            return None;
+    /// A bookmark when one is due, and everything before it has been sent.
+    fn poll_bookmark(&mut self, context: &mut Context<'_>) -> Poll<Option<Arc<Event>>> {
+        let Some(bookmarks) = &mut self.bookmarks else { return Poll::Pending };
+        if !bookmarks.due {
+            bookmarks.due = bookmarks.sleep.as_mut().poll(context).is_ready();
+        }
+        if !bookmarks.due {
+            return Poll::Pending;
         }
         let revision = {
             let watchers = self.cache.watchers.lock();
             let queue = self.handle.queue.lock();
             if queue.mode != Mode::Live || !queue.changes.is_empty() {
                 // Not everything up to `dispatched` has been sent: the bookmark stays due.
-                self.handle.wake.notify_one();
-                return None;
+                return Poll::Ready(None);
             }
             watchers.dispatched
         };
         self.set_bookmark_timer();
-        // Never below where the client already is.
-        (self.start <= revision).then(|| bookmark(revision, false))
+        // Never below where the client already is; then there is only the next one to wait for.
+        Poll::Ready((self.start <= revision).then(|| bookmark(revision, false)))
     }
 
     fn set_bookmark_timer(&mut self) {
@@ -290,17 +270,38 @@ impl Watch {
             bookmarks.sleep = self.cache.clock().sleep(wait);
         }
     }
+}
 
-    async fn wait(&mut self) {
-        let woken = self.handle.wake.notified();
-        match &mut self.bookmarks {
-            Some(bookmarks) if !bookmarks.due => {
-                tokio::select! {
-                    () = woken => {}
-                    () = &mut bookmarks.sleep => bookmarks.due = true,
+impl Stream for Watch {
+    type Item = Result<Arc<Event>, Status>;
+
+    /// The next event; `None` when the watch has ended without one.
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let watch = &mut *self;
+        loop {
+            if watch.ended {
+                return Poll::Ready(None);
+            }
+            if let Some(found) = watch.next_initial() {
+                return Poll::Ready(Some(Ok(found)));
+            }
+            while let Some(change) = watch.batch.pop_front() {
+                if let Some(seen) = watch.look_at(&change) {
+                    let took = watch.taken.saturating_sub(change.recorded);
+                    watch.cache.objects.counts.dispatch.observe_time(took);
+                    watch.ended = seen.is_err();
+                    return Poll::Ready(Some(seen));
                 }
             }
-            _ => woken.await,
+            match watch.refill(context.waker()) {
+                Refill::Some => watch.taken = watch.cache.clock().monotonic(),
+                Refill::Ended => watch.ended = true,
+                Refill::Nothing => match watch.poll_bookmark(context) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Some(found)) => return Poll::Ready(Some(Ok(found))),
+                    Poll::Ready(None) => {}
+                },
+            }
         }
     }
 }

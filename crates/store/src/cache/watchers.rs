@@ -7,9 +7,9 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::task::Waker;
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 
 use super::history::Change;
 use crate::kv::Revision;
@@ -39,9 +39,9 @@ impl Scope {
 }
 
 /// One watcher as the cache sees it.
+#[derive(Default)]
 pub(crate) struct Handle {
     pub(crate) queue: Mutex<Queue>,
-    pub(crate) wake: Notify,
 }
 
 /// What waits for a watcher.
@@ -49,6 +49,29 @@ pub(crate) struct Handle {
 pub(crate) struct Queue {
     pub(crate) changes: VecDeque<Arc<Change>>,
     pub(crate) mode: Mode,
+    /// Wakes the watcher; kept from one time to the next, because it is nearly always the same.
+    waker: Option<Waker>,
+    /// The watcher waits, and has not been woken yet.
+    asleep: bool,
+}
+
+impl Queue {
+    /// The watcher has found nothing and waits.
+    pub(crate) fn fall_asleep(&mut self, waker: &Waker) {
+        match &mut self.waker {
+            Some(known) => known.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+        self.asleep = true;
+    }
+
+    fn wake(&mut self) {
+        if std::mem::take(&mut self.asleep)
+            && let Some(waker) = &self.waker
+        {
+            waker.wake_by_ref();
+        }
+    }
 }
 
 /// Where a watcher gets its changes from.
@@ -73,13 +96,13 @@ impl Handle {
                 queue.mode = Mode::Behind;
             }
         }
-        drop(queue);
-        self.wake.notify_one();
+        queue.wake();
     }
 
     fn end(&self) {
-        self.queue.lock().mode = Mode::Ended;
-        self.wake.notify_one();
+        let mut queue = self.queue.lock();
+        queue.mode = Mode::Ended;
+        queue.wake();
     }
 }
 
@@ -96,7 +119,7 @@ impl Watchers {
     /// Adds a watcher that begins by reading the history.
     pub(crate) fn add(&mut self, scope: Scope) -> (u64, Arc<Handle>) {
         self.next_id += 1;
-        let handle = Arc::new(Handle { queue: Mutex::default(), wake: Notify::new() });
+        let handle = Arc::new(Handle::default());
         self.scopes.entry(scope).or_default().insert(self.next_id, handle.clone());
         (self.next_id, handle)
     }

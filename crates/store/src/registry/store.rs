@@ -481,11 +481,7 @@ impl Registry for Store {
             Err(error) => Err(error),
         };
         match watch {
-            Ok(watch) => Ok(stream::unfold(watch, |mut watch| async move {
-                let event = watch.next().await?;
-                Some((event, watch))
-            })
-            .boxed()),
+            Ok(watch) => Ok(watch.boxed()),
             // Once the request as such is right, errors are events, as if the watch had failed later.
             Err(error) => Ok(stream::once(async move { Err(error) }).boxed()),
         }

@@ -14,6 +14,7 @@
 //! An owner waits when it is being deleted in the foreground.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use coffer_types::Value;
 use coffer_types::meta::Meta as _;
@@ -24,11 +25,15 @@ use crate::ports::{Change, GroupResource, Interest, Propagation, ServedResource}
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
-/// The graph.
+/// The graph. It has a node for every object of the cluster, so nodes are small.
 #[derive(Default)]
 pub(super) struct GarbageCollector {
     /// By UID.
-    nodes: HashMap<String, Node>,
+    nodes: HashMap<Box<str>, Node>,
+    /// Shared by the nodes of each resource.
+    resources: HashSet<Arc<GroupResource>>,
+    /// Shared by the nodes of each namespace, for those after the first.
+    namespace: Arc<str>,
     /// UIDs of dependents by the UID of their owner, whether or not the owner is in the graph.
     dependents: HashMap<String, BTreeSet<String>>,
     /// Resources whose first list has arrived.
@@ -40,15 +45,17 @@ pub(super) struct GarbageCollector {
 }
 
 struct Node {
-    target: Target,
-    owners: Vec<Owner>,
+    resource: Arc<GroupResource>,
+    namespace: Arc<str>,
+    name: Box<str>,
+    owners: Box<[Owner]>,
     deleted: bool,
     foreground: bool,
     orphan: bool,
 }
 
 impl Node {
-    fn new(resource: &GroupResource, object: &Value) -> Self {
+    fn new(resource: Arc<GroupResource>, namespace: Arc<str>, object: &Value) -> Self {
         let finalizers = object.finalizers();
         let owners = object.owner_references().iter().map(|reference| Owner {
             api_version: reference.str_at(&["apiVersion"]).to_owned(),
@@ -58,7 +65,9 @@ impl Node {
             blocks: reference.get("blockOwnerDeletion").and_then(Value::as_bool).unwrap_or(false),
         });
         Self {
-            target: Target::of(resource, object),
+            resource,
+            namespace,
+            name: object.name().into(),
             owners: owners.collect(),
             deleted: object.deletion_timestamp().is_some(),
             foreground: finalizers.contains(&FOREGROUND),
@@ -69,30 +78,56 @@ impl Node {
     fn waits_for_dependents(&self) -> bool {
         self.deleted && self.foreground
     }
+
+    /// The object that this is, whose UID is `uid`.
+    fn target(&self, uid: &str) -> Target {
+        Target {
+            resource: (*self.resource).clone(),
+            namespace: (*self.namespace).to_owned(),
+            name: (*self.name).to_owned(),
+            uid: uid.to_owned(),
+        }
+    }
 }
 
 impl GarbageCollector {
     /// The owner, when the graph knows it and it can be the dependent's: in its namespace or in none.
     fn owner(&self, dependent: &Node, uid: &str) -> Option<&Node> {
         let owner = self.nodes.get(uid)?;
-        let reachable =
-            owner.target.namespace.is_empty() || owner.target.namespace == dependent.target.namespace;
+        let reachable = owner.namespace.is_empty() || owner.namespace == dependent.namespace;
         reachable.then_some(owner)
     }
 
     fn put(&mut self, resource: &GroupResource, object: &Value) -> Vec<Action> {
-        let node = Node::new(resource, object);
-        let uid = node.target.uid.clone();
+        let node = Node::new(self.shared_resource(resource), self.shared_namespace(object), object);
+        let uid = object.uid().to_owned();
         let mut before = self.unlink(&uid);
         before.retain(|owner| !node.owners.iter().any(|own| own.uid == *owner));
         for owner in &node.owners {
             self.dependents.entry(owner.uid.clone()).or_default().insert(uid.clone());
         }
-        self.nodes.insert(uid.clone(), node);
+        self.nodes.insert(uid.as_str().into(), node);
         let mut actions = self.look_at(&uid);
         // Owners that this object let go may be done waiting.
         actions.extend(before.iter().flat_map(|owner| self.look_at(owner)));
         actions
+    }
+
+    fn shared_resource(&mut self, resource: &GroupResource) -> Arc<GroupResource> {
+        if let Some(known) = self.resources.get(resource) {
+            return Arc::clone(known);
+        }
+        let shared = Arc::new(resource.clone());
+        self.resources.insert(Arc::clone(&shared));
+        shared
+    }
+
+    /// Objects mostly come namespace by namespace.
+    fn shared_namespace(&mut self, object: &Value) -> Arc<str> {
+        if *self.namespace != *object.namespace() {
+            self.namespace = object.namespace().into();
+        }
+        Arc::clone(&self.namespace)
     }
 
     /// Takes an object out of its owners' lists and gives the owners' UIDs.
@@ -124,9 +159,9 @@ impl GarbageCollector {
         let present: HashSet<&str> = objects.iter().map(|object| object.uid()).collect();
         let gone: Vec<String> = self
             .nodes
-            .values()
-            .filter(|node| node.target.resource == *resource && !present.contains(node.target.uid.as_str()))
-            .map(|node| node.target.uid.clone())
+            .iter()
+            .filter(|(uid, node)| *node.resource == *resource && !present.contains(&***uid))
+            .map(|(uid, _)| uid.to_string())
             .collect();
         let mut actions: Vec<Action> = objects.iter().flat_map(|object| self.put(resource, object)).collect();
         actions.extend(gone.iter().flat_map(|uid| self.remove(uid)));
@@ -143,8 +178,8 @@ impl GarbageCollector {
     }
 
     fn look_at_all(&self) -> Vec<Action> {
-        let mut uids: Vec<&String> = self.nodes.keys().collect();
-        uids.sort();
+        let mut uids: Vec<&str> = self.nodes.keys().map(|uid| &**uid).collect();
+        uids.sort_unstable();
         uids.into_iter().flat_map(|uid| self.look_at(uid)).collect()
     }
 
@@ -152,10 +187,10 @@ impl GarbageCollector {
     fn look_at(&self, uid: &str) -> Vec<Action> {
         let Some(node) = self.nodes.get(uid).filter(|_| self.complete) else { return Vec::new() };
         if node.waits_for_dependents() {
-            return self.foreground(node);
+            return self.foreground(uid, node);
         }
         if node.deleted && node.orphan {
-            return self.orphan(node);
+            return self.orphan(uid, node);
         }
         if node.deleted || node.owners.is_empty() {
             return Vec::new();
@@ -163,38 +198,39 @@ impl GarbageCollector {
         let unknown: Vec<Owner> =
             node.owners.iter().filter(|owner| self.owner(node, &owner.uid).is_none()).cloned().collect();
         if unknown.is_empty() {
-            return self.decide(node, &[]).into_iter().collect();
+            return self.decide(uid, node, &[]).into_iter().collect();
         }
-        vec![Action::CheckOwners(node.target.clone(), unknown)]
+        vec![Action::CheckOwners(node.target(uid), unknown)]
     }
 
-    fn foreground(&self, owner: &Node) -> Vec<Action> {
-        let dependents = self.dependents_of(&owner.target.uid);
+    fn foreground(&self, uid: &str, owner: &Node) -> Vec<Action> {
+        let dependents = self.dependents_of(uid);
         let blocks = |dependent: &String| {
-            let node = self.nodes.get(dependent);
-            node.is_some_and(|node| node.owners.iter().any(|own| own.uid == owner.target.uid && own.blocks))
+            let node = self.nodes.get(dependent.as_str());
+            node.is_some_and(|node| node.owners.iter().any(|own| own.uid == uid && own.blocks))
         };
         if !dependents.iter().any(blocks) {
-            return vec![Action::Edit(owner.target.clone(), Edit::RemoveFinalizer(FOREGROUND.to_owned()))];
+            return vec![Action::Edit(owner.target(uid), Edit::RemoveFinalizer(FOREGROUND.to_owned()))];
         }
-        let waiting = dependents.iter().filter(|uid| self.nodes.get(*uid).is_some_and(|node| !node.deleted));
+        let lives = |uid: &&String| self.nodes.get(uid.as_str()).is_some_and(|node| !node.deleted);
+        let waiting = dependents.iter().filter(lives);
         waiting.flat_map(|uid| self.look_at(uid)).collect()
     }
 
-    fn orphan(&self, owner: &Node) -> Vec<Action> {
-        let dependents = self.dependents_of(&owner.target.uid);
+    fn orphan(&self, uid: &str, owner: &Node) -> Vec<Action> {
+        let dependents = self.dependents_of(uid);
         if dependents.is_empty() {
-            return vec![Action::Edit(owner.target.clone(), Edit::RemoveFinalizer(ORPHAN.to_owned()))];
+            return vec![Action::Edit(owner.target(uid), Edit::RemoveFinalizer(ORPHAN.to_owned()))];
         }
-        let let_go = |uid: &String| {
-            let target = self.nodes.get(uid)?.target.clone();
-            Some(Action::Edit(target, Edit::RemoveOwners(vec![owner.target.uid.clone()])))
+        let let_go = |dependent: &String| {
+            let target = self.nodes.get(dependent.as_str())?.target(dependent);
+            Some(Action::Edit(target, Edit::RemoveOwners(vec![uid.to_owned()])))
         };
         dependents.iter().filter_map(let_go).collect()
     }
 
     /// Keep, free or delete a dependent, given which owners the store said are absent.
-    fn decide(&self, node: &Node, absent: &[String]) -> Option<Action> {
+    fn decide(&self, uid: &str, node: &Node, absent: &[String]) -> Option<Action> {
         let waits = |owner: &&Owner| self.owner(node, &owner.uid).is_some_and(Node::waits_for_dependents);
         let is_absent =
             |owner: &&Owner| absent.contains(&owner.uid) && self.owner(node, &owner.uid).is_none();
@@ -209,9 +245,9 @@ impl GarbageCollector {
             return None;
         }
         if leaving.len() < node.owners.len() {
-            return Some(Action::Edit(node.target.clone(), Edit::RemoveOwners(leaving)));
+            return Some(Action::Edit(node.target(uid), Edit::RemoveOwners(leaving)));
         }
-        let has_dependents = self.dependents.contains_key(&node.target.uid);
+        let has_dependents = self.dependents.contains_key(uid);
         let propagation = if 0 < waiting && has_dependents {
             Propagation::Foreground
         } else if node.orphan {
@@ -221,7 +257,7 @@ impl GarbageCollector {
         } else {
             Propagation::Background
         };
-        Some(Action::Delete(node.target.clone(), Some(propagation)))
+        Some(Action::Delete(node.target(uid), Some(propagation)))
     }
 }
 
@@ -246,8 +282,8 @@ impl Controller for GarbageCollector {
             Event::Changed(_, Change::Deleted(object)) => self.remove(object.uid()),
             Event::Resync => self.look_at_all(),
             Event::OwnersChecked { uid, absent } => {
-                let node = self.nodes.get(&uid).filter(|node| !node.deleted);
-                node.and_then(|node| self.decide(node, &absent)).into_iter().collect()
+                let node = self.nodes.get(uid.as_str()).filter(|node| !node.deleted);
+                node.and_then(|node| self.decide(&uid, node, &absent)).into_iter().collect()
             }
             Event::Watching(resources) => {
                 self.watched = resources;

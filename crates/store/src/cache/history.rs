@@ -8,6 +8,7 @@ use std::time::Duration;
 use coffer_types::Status;
 
 use super::snapshot::Slot;
+use super::watchers::MAX_QUEUED;
 use crate::kv::Revision;
 use crate::registry::{Event, EventType, Frames, Predicate, Stored};
 
@@ -21,6 +22,8 @@ pub const HISTORY_WINDOW: Duration = Duration::from_secs(75);
 pub const MAX_UNDONE: usize = 10_000;
 
 /// One change of one object.
+///
+/// What watchers see of it is made when the first of them comes by, and kept for the others.
 pub(crate) struct Change {
     /// Counts the changes of this cache, without gaps.
     pub(crate) sequence: u64,
@@ -34,7 +37,12 @@ pub(crate) struct Change {
     pub(crate) previous: Option<Slot>,
     /// The object after; `None` when it was deleted.
     pub(crate) current: Option<Slot>,
-    /// What a watcher of everything sees: one event, encoded once, for all of them.
+    seen: OnceLock<Box<Seen>>,
+}
+
+/// One event for all watchers, encoded once.
+struct Seen {
+    /// What a watcher of everything sees.
     natural: Result<Arc<Event>, Box<Status>>,
     /// What a watcher sees whose selection the object has entered, or left.
     entered: OnceLock<Arc<Event>>,
@@ -59,31 +67,37 @@ impl Change {
         previous: Option<Slot>,
         current: Option<Slot>,
     ) -> Self {
-        let natural = match (&previous, &current) {
-            (_, Some(Slot::Corrupt(unreadable))) => Err(Box::new(unreadable.error.on_watch())),
-            (None, Some(Slot::Good(stored))) => Ok(event(EventType::Added, stored.clone())),
-            (Some(previous), Some(Slot::Good(stored))) => {
-                let previous = match previous {
-                    Slot::Good(previous) => Some(previous.clone()),
-                    Slot::Corrupt(_) => None,
-                };
-                Ok(event_after(EventType::Modified, previous, stored.clone()))
-            }
-            (Some(Slot::Good(stored)), None) => Ok(event(EventType::Deleted, stored.at_revision(revision))),
-            (Some(Slot::Corrupt(unreadable)), None) => Err(Box::new(unreadable.error.on_watch_of_deletion())),
-            (None, None) => Err(Box::new(Status::internal("a deletion of nothing was recorded"))),
-        };
-        Self {
-            sequence,
-            recorded,
-            revision,
-            tail,
-            previous,
-            current,
-            natural,
-            entered: OnceLock::new(),
-            left: OnceLock::new(),
-        }
+        Self { sequence, recorded, revision, tail, previous, current, seen: OnceLock::new() }
+    }
+
+    /// The same change without what watchers have seen of it.
+    fn unseen(&self) -> Self {
+        let (previous, current) = (self.previous.clone(), self.current.clone());
+        Self::new(self.sequence, self.recorded, self.revision, self.tail.clone(), previous, current)
+    }
+
+    fn seen(&self) -> &Seen {
+        self.seen.get_or_init(|| {
+            let natural = match (&self.previous, &self.current) {
+                (_, Some(Slot::Corrupt(unreadable))) => Err(Box::new(unreadable.error.on_watch())),
+                (None, Some(Slot::Good(stored))) => Ok(event(EventType::Added, stored.clone())),
+                (Some(previous), Some(Slot::Good(stored))) => {
+                    let previous = match previous {
+                        Slot::Good(previous) => Some(previous.clone()),
+                        Slot::Corrupt(_) => None,
+                    };
+                    Ok(event_after(EventType::Modified, previous, stored.clone()))
+                }
+                (Some(Slot::Good(stored)), None) => {
+                    Ok(event(EventType::Deleted, stored.at_revision(self.revision)))
+                }
+                (Some(Slot::Corrupt(unreadable)), None) => {
+                    Err(Box::new(unreadable.error.on_watch_of_deletion()))
+                }
+                (None, None) => Err(Box::new(Status::internal("a deletion of nothing was recorded"))),
+            };
+            Box::new(Seen { natural, entered: OnceLock::new(), left: OnceLock::new() })
+        })
     }
 
     /// What a watcher with this selection sees of the change.
@@ -109,21 +123,23 @@ impl Change {
 
     /// What a watcher of everything sees of the change.
     pub(crate) fn natural(&self) -> Result<Arc<Event>, Status> {
-        self.natural.clone().map_err(|status| *status)
+        self.seen().natural.clone().map_err(|status| *status)
     }
 
     fn entered(&self) -> Result<Arc<Event>, Status> {
-        match (&self.natural, &self.current) {
+        let seen = self.seen();
+        match (&seen.natural, &self.current) {
             (Ok(natural), Some(Slot::Good(stored))) if natural.event_type != EventType::Added => {
-                Ok(self.entered.get_or_init(|| event(EventType::Added, stored.clone())).clone())
+                Ok(seen.entered.get_or_init(|| event(EventType::Added, stored.clone())).clone())
             }
             _ => self.natural(),
         }
     }
 
     fn left(&self) -> Result<Arc<Event>, Status> {
-        match (&self.natural, &self.previous) {
-            (Ok(natural), Some(Slot::Good(stored))) if natural.event_type != EventType::Deleted => Ok(self
+        let seen = self.seen();
+        match (&seen.natural, &self.previous) {
+            (Ok(natural), Some(Slot::Good(stored))) if natural.event_type != EventType::Deleted => Ok(seen
                 .left
                 .get_or_init(|| event(EventType::Deleted, stored.at_revision(self.revision)))
                 .clone()),
@@ -217,6 +233,12 @@ impl History {
         }
         self.next_sequence = change.sequence + 1;
         self.changes.push_back(change);
+        // Watchers that keep up have it in their queues; for others it is made once more.
+        if let Some(behind) = self.changes.len().checked_sub(MAX_QUEUED + 1)
+            && self.changes[behind].seen.get().is_some()
+        {
+            self.changes[behind] = Arc::new(self.changes[behind].unseen());
+        }
     }
 
     /// Doubles when a full history does not reach back far enough, halves when its newest quarter does.
@@ -355,6 +377,23 @@ mod tests {
             });
             assert_eq!(seen, expected, "previous: {old_label}");
         }
+    }
+
+    #[test]
+    fn what_watchers_have_seen_is_forgotten_before_the_change() {
+        let mut history = History::new();
+        history.reset(1);
+        let last = MAX_QUEUED as u64 + 2;
+        for sequence in 1..=last {
+            let change = change(sequence, 1, Revision::try_from(sequence).expect("small"));
+            change.natural().expect("readable").frames.get_or_encode(0, || Bytes::from_static(b"frame"));
+            history.push(change);
+        }
+        let seen: Vec<bool> = history.changes.iter().map(|change| change.seen.get().is_some()).collect();
+        assert_eq!(seen.iter().filter(|seen| **seen).count(), MAX_QUEUED);
+        assert_eq!(seen[..3], [false, false, true]);
+        let again = history.after(0, 1).and_then(|mut changes| changes.next()).expect("known");
+        assert_eq!((again.sequence, again.natural().expect("readable").event_type), (1, EventType::Modified));
     }
 
     // TestDynamicCache, TestCapacityUpperBound

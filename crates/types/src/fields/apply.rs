@@ -159,7 +159,7 @@ impl Apply<'_> {
             owned.time = last.as_ref().and_then(|last| last.time.clone());
         }
         let object = match &last {
-            Some(last) if !last.set.is_empty() => self
+            Some(last) if self.lets_go(last, &managers, &key) => self
                 .pruned(merged, &managers, last)
                 .map_err(|error| ApplyError::Failed(format!("failed to prune fields: {error}")))?,
             _ => merged,
@@ -178,6 +178,17 @@ impl Apply<'_> {
         }
         managers.0.retain(|other, owned| *other != key || !owned.set.is_empty());
         Ok((changed.then_some(object), managers))
+    }
+
+    /// Whether there may be something that its applier has let go of. In several versions that can only be
+    /// told by looking at the object in each.
+    fn lets_go(&self, last: &Owned, managers: &Managers, key: &str) -> bool {
+        let version = self.write.api_version;
+        let in_one_version = managers.0.values().all(|owned| owned.api_version == version);
+        match managers.0.get(key) {
+            Some(now) if in_one_version && last.api_version == version => !last.set.is_within(&now.set),
+            _ => !last.set.is_empty(),
+        }
     }
 
     /// The merged object without what its applier has let go of, unless somebody else owns it.

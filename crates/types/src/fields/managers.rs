@@ -240,30 +240,46 @@ pub(crate) fn never_owned() -> &'static Set {
 /// Takes the entries of `old` when `new` differs from it in their times only,
 /// so that a write that changes nothing is none.
 pub fn ignore_timestamps(new: &mut Value, old: &Value) {
-    let timeless = |object: &Value| -> Vec<Value> {
-        let entries = object.at(&PATH).and_then(Value::as_array).unwrap_or_default();
-        let mut entries = entries.to_vec();
-        for entry in &mut entries {
-            entry.remove(&["time"]);
-        }
-        // Without times the order of two entries may differ.
-        entries.sort_by_key(go_json);
-        entries
-    };
-    if timeless(new) != timeless(old) {
+    if !are_same_but_for_times(entries_of(new), entries_of(old)) || !is_same_beside_entries(new, old) {
         return;
     }
-    let rest = |object: &Value| {
-        let mut object = object.clone();
-        object.remove(&PATH);
-        object.remove(&["metadata", "resourceVersion"]);
-        object
-    };
-    if rest(new) == rest(old)
-        && let Some(entries) = old.at(&PATH)
-    {
+    if let Some(entries) = old.at(&PATH) {
         new.set(&PATH, entries.clone());
     }
+}
+
+fn entries_of(object: &Value) -> &[Value] {
+    object.at(&PATH).and_then(Value::as_array).unwrap_or_default()
+}
+
+/// Without times the order of two entries may differ.
+fn are_same_but_for_times(new: &[Value], old: &[Value]) -> bool {
+    let mut left: Vec<&Value> = old.iter().collect();
+    new.len() == old.len()
+        && new.iter().all(|entry| {
+            let same = |other: &&Value| match (entry, other) {
+                (Value::Object(entry), Value::Object(other)) => are_same_beside(entry, other, &["time"]),
+                _ => entry == *other,
+            };
+            left.iter().position(same).map(|index| left.swap_remove(index)).is_some()
+        })
+}
+
+fn is_same_beside_entries(new: &Value, old: &Value) -> bool {
+    let (Value::Object(new), Value::Object(old)) = (new, old) else { return new == old };
+    let same_metadata = match (new.get("metadata"), old.get("metadata")) {
+        (Some(Value::Object(new)), Some(Value::Object(old))) => {
+            are_same_beside(new, old, &["managedFields", "resourceVersion"])
+        }
+        (new, old) => new == old,
+    };
+    same_metadata && are_same_beside(new, old, &["metadata"])
+}
+
+/// Whether two objects have the same members, whatever the ones of these names are.
+fn are_same_beside(left: &Map, right: &Map, names: &[&str]) -> bool {
+    let other = |(name, _): &(&String, &Value)| !names.contains(&name.as_str());
+    left.iter().filter(other).eq(right.iter().filter(other))
 }
 
 /// Whether the entries of an object can be read, in upstream's words.

@@ -48,6 +48,15 @@ impl Set {
         }
     }
 
+    /// Whether every path of it is in the other.
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.members.is_subset(&other.members)
+            && self.children.iter().all(|(element, child)| match other.children.get(element) {
+                Some(other) => child.is_within(other),
+                None => child.is_empty(),
+            })
+    }
+
     /// The paths in either.
     pub fn union(&self, other: &Self) -> Self {
         let mut both = self.clone();
@@ -279,6 +288,15 @@ mod tests {
         check(left.difference(&set(r#"{"f:a":{}}"#)), r#"{"f:a":{"f:x":{},"f:y":{}},"f:b":{}}"#);
         check(left.recursive_difference(&set(r#"{"f:a":{}}"#)), r#"{"f:b":{}}"#);
         assert!(left.difference(&left).is_empty());
+        for (small, large, expected) in [
+            ("{}", "{}", true),
+            (r#"{"f:a":{"f:x":{}}}"#, r#"{"f:a":{".":{},"f:x":{},"f:y":{}}}"#, true),
+            (r#"{"f:a":{".":{},"f:x":{}}}"#, r#"{"f:a":{"f:x":{}}}"#, false),
+            (r#"{"f:a":{"f:x":{}}}"#, r#"{"f:a":{}}"#, false),
+            (r#"{"f:a":{"f:x":{}},"f:b":{}}"#, r#"{"f:a":{"f:x":{}}}"#, false),
+        ] {
+            assert_eq!(set(small).is_within(&set(large)), expected, "{small} {large}");
+        }
         assert!(Set::default().is_empty());
         assert_eq!(left.fields_below(&["a"]), ["x", "y"]);
         check(left.leaves(), r#"{"f:a":{"f:x":{},"f:y":{}},"f:b":{}}"#);

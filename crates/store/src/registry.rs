@@ -45,7 +45,7 @@ pub trait ObjectCodec: Send + Sync + 'static {
 pub struct Attributes {
     /// `metadata.labels`.
     pub labels: Vec<(String, String)>,
-    /// Selectable fields, such as `metadata.name` and `type`.
+    /// Selectable fields, such as `type`; name and namespace are the object's own.
     pub fields: Vec<(&'static str, String)>,
     /// Selectable fields of a custom resource, under the names that its codec gives them.
     pub custom: Box<[(Arc<str>, String)]>,
@@ -57,7 +57,7 @@ pub trait Predicate: Send + Sync + 'static {
     fn is_everything(&self) -> bool;
 
     /// Whether one matches.
-    fn matches(&self, attributes: &Attributes) -> bool;
+    fn matches(&self, stored: &Stored) -> bool;
 }
 
 /// One stored object: its bytes once, shared by everyone who reads it.
@@ -97,6 +97,18 @@ impl Findings {
 }
 
 impl Stored {
+    /// The text of a field by which every object, or those of its kind, can be selected.
+    pub fn field(&self, field: &str) -> Option<&str> {
+        match field {
+            "metadata.name" => Some(&self.name),
+            "metadata.namespace" => Some(&self.namespace),
+            _ => {
+                let found = self.attributes.fields.iter().find(|(name, _)| *name == field);
+                found.map(|(_, text)| text.as_str())
+            }
+        }
+    }
+
     /// The same object as of another revision; shares its bytes.
     pub fn at_revision(&self, revision: Revision) -> Arc<Self> {
         Arc::new(Self {

@@ -77,7 +77,7 @@ impl Predicate for All {
         true
     }
 
-    fn matches(&self, _: &Attributes) -> bool {
+    fn matches(&self, _: &Stored) -> bool {
         true
     }
 }
@@ -132,10 +132,7 @@ impl View {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let attributes = Attributes {
             labels: labels.map(|(key, value)| (key.clone(), text(value))).collect(),
-            fields: vec![
-                ("metadata.name", stored.name.clone()),
-                ("metadata.namespace", stored.namespace.clone()),
-            ],
+            fields: Vec::new(),
             custom: self.wire.selected(object).collect(),
         };
         Stored {
@@ -177,7 +174,7 @@ impl View {
             let object = seen.next();
             let previous = if selects && event.previous.is_some() { seen.next() } else { None };
             let Some(object) = object else { continue };
-            let matches = |object: &Stored| !selects || predicate.matches(&object.attributes);
+            let matches = |object: &Stored| !selects || predicate.matches(object);
             let (old, new) = match event.event_type {
                 EventType::Deleted => (matches(&object), false),
                 _ => (selects && previous.as_deref().is_some_and(matches), matches(&object)),
@@ -301,7 +298,7 @@ impl Registry for Converted {
                 .await?;
             page.items = self.0.see(&page.items).await?;
             if selects {
-                page.items.retain(|item| predicate.matches(&item.attributes));
+                page.items.retain(|item| predicate.matches(item));
                 page.remaining = None;
             }
             token.clone_from(&page.continue_token);

@@ -86,7 +86,7 @@ impl Blocks {
                 bits.flush();
                 // Never more than a block.
                 let length = bytes.len() as u16;
-                bits.put(u64::from(length) | u64::from(!length) << 16, 32);
+                bits.put(u64::from(length) | (u64::from(!length) << 16), 32);
                 bits.flush();
             });
             out.extend_from_slice(bytes);
@@ -208,7 +208,7 @@ impl Header {
 
     fn write(&self, bits: &mut Bits<'_>) {
         let [symbols, distances, meta] = self.counts.map(|count| count as u64);
-        bits.put(symbols - 257 | (distances - 1) << 5 | (meta - 4) << 10, 14);
+        bits.put((symbols - 257) | ((distances - 1) << 5) | ((meta - 4) << 10), 14);
         bits.flush();
         for symbol in &META_ORDER[..self.counts[2]] {
             bits.put(u64::from(self.meta[*symbol]), 3);

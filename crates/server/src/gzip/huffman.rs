@@ -111,7 +111,7 @@ mod tests {
         let text: Vec<String> = codes
             .iter()
             .map(|code| {
-                (0..code.length).map(|bit| if code.bits >> bit & 1 == 1 { '1' } else { '0' }).collect()
+                (0..code.length).map(|bit| if (code.bits >> bit) & 1 == 1 { '1' } else { '0' }).collect()
             })
             .collect();
         assert_eq!(text, ["010", "011", "100", "101", "110", "00", "1110", "1111"]);

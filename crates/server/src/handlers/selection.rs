@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use coffer_lang::field_selector::FieldSelector;
 use coffer_lang::label_selector::LabelSelector;
-use coffer_store::registry::{Attributes, Predicate};
+use coffer_store::registry::{Predicate, Stored};
 use coffer_types::Status;
 
 use super::options::ListOptions;
@@ -52,16 +52,19 @@ impl Predicate for Selection {
         self.labels.is_everything() && self.fields.is_everything()
     }
 
-    fn matches(&self, attributes: &Attributes) -> bool {
+    fn matches(&self, object: &Stored) -> bool {
+        let attributes = &object.attributes;
         let label = |key: &str| {
             attributes.labels.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
         };
         let field = |key: &str, stored: &Option<Arc<str>>| {
             let found = match stored {
-                None => attributes.fields.iter().find(|(name, _)| *name == key).map(|(_, value)| value),
-                Some(key) => attributes.custom.iter().find(|(name, _)| name == key).map(|(_, value)| value),
+                None => object.field(key),
+                Some(key) => {
+                    attributes.custom.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+                }
             };
-            found.map_or("", String::as_str)
+            found.unwrap_or_default()
         };
         let mut terms = self.fields.terms().iter().zip(&self.stored);
         self.labels.matches_with(label)
@@ -71,6 +74,9 @@ impl Predicate for Selection {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use coffer_store::registry::{Attributes, Findings};
+
     use super::*;
 
     fn selection(labels: &str, fields: &str) -> Selection {
@@ -89,7 +95,9 @@ mod tests {
             ("A", "name=foo", "uid=12345", &[("name", "foo")][..], &[("uid", "12345")][..], true, None),
             ("B", "name=foo", "uid=12345", &[("name", "foo")], &[], false, None),
             ("C", "name=foo", "uid=12345", &[], &[("uid", "12345")], false, None),
-            ("D", "", "metadata.name=12345", &[], &[("metadata.name", "12345")], true, Some("12345")),
+            ("D", "", "metadata.name=12345", &[], &[], true, Some("12345")),
+            ("another name", "", "metadata.name=1234", &[], &[], false, Some("1234")),
+            ("its namespace", "", "metadata.namespace=ns", &[], &[], true, None),
             ("label alone", "name=foo", "", &[("name", "foo")], &[], true, None),
             ("none", "", "", &[("name", "foo")], &[("uid", "12345")], true, None),
         ] {
@@ -99,7 +107,15 @@ mod tests {
                 fields: its_fields.iter().map(|(k, v)| (*k, (*v).to_owned())).collect(),
                 custom: Box::default(),
             };
-            assert_eq!(selection.matches(&attributes), matches, "{case}");
+            let stored = Stored {
+                namespace: "ns".to_owned(),
+                name: "12345".to_owned(),
+                revision: 1,
+                bytes: Bytes::new(),
+                attributes,
+                findings: Findings::default(),
+            };
+            assert_eq!(selection.matches(&stored), matches, "{case}");
             assert_eq!(selection.is_everything(), labels.is_empty() && fields.is_empty(), "{case}");
             assert_eq!(selection.name().as_deref(), name, "{case}");
         }

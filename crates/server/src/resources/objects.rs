@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use coffer_store::registry::{
-    Attributes as Selected, Event, EventType, ListRequest, Predicate, ReadAt, Stored, WatchOptions,
-};
+use coffer_store::registry::{Event, EventType, ListRequest, Predicate, ReadAt, Stored, WatchOptions};
 use coffer_types::meta::Meta as _;
 use coffer_types::{Status, Value};
 use futures::stream::BoxStream;
@@ -38,12 +36,10 @@ impl Predicate for Interest {
         !matches!(self, Self::Field(..))
     }
 
-    fn matches(&self, attributes: &Selected) -> bool {
+    fn matches(&self, stored: &Stored) -> bool {
         match self {
             Self::Whole | Self::Metadata => true,
-            Self::Field(name, wanted) => {
-                attributes.fields.iter().any(|(own, text)| own == name && text == wanted)
-            }
+            Self::Field(name, wanted) => stored.field(name) == Some(*wanted),
         }
     }
 }
@@ -151,10 +147,7 @@ impl Objects for StoredObjects {
         let resource = self.resource(resource)?;
         let at = if live { ReadAt::Latest } else { ReadAt::Any };
         match resource.registry()?.get(namespace, name, at).await {
-            Ok(stored) => {
-                let found = stored.attributes.fields.iter().find(|(own, _)| *own == field);
-                Ok(Some(found.map(|(_, text)| text.clone()).unwrap_or_default()))
-            }
+            Ok(stored) => Ok(Some(stored.field(field).unwrap_or_default().to_owned())),
             Err(status) if status.code == 404 => Ok(None),
             Err(status) => Err(status),
         }
@@ -345,14 +338,21 @@ fn change(resource: &Resource, interest: Interest, event: &Event) -> Option<Chan
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use coffer_store::registry::{Attributes as Selected, Findings};
+
     use super::*;
 
     /// Of Secrets, those of another type are not even decoded for who wants token Secrets.
     #[test]
     fn a_follower_is_told_of_what_it_is_interested_in() {
-        let of_type = |kind: &str| Selected {
-            fields: vec![("metadata.name", "a".to_owned()), ("type", kind.to_owned())],
-            ..Selected::default()
+        let of_type = |kind: &str| Stored {
+            namespace: "ns".to_owned(),
+            name: "a".to_owned(),
+            revision: 1,
+            bytes: Bytes::new(),
+            attributes: Selected { fields: vec![("type", kind.to_owned())], ..Selected::default() },
+            findings: Findings::default(),
         };
         for (interest, kind, wanted) in [
             (Interest::Whole, "Opaque", true),

@@ -108,8 +108,6 @@ impl ObjectCodec for StorageCodec {
     }
 
     fn attributes(&self, stored: &[u8]) -> Result<Attributes, String> {
-        const NAMES: Selectable =
-            &[("metadata.name", &["metadata", "name"]), ("metadata.namespace", &["metadata", "namespace"])];
         let (tables, more) = match self {
             Self::BuiltIn(kind, Form::Same | Form::Version(_)) => (Some(*kind), selectable(kind.kind)),
             Self::BuiltIn(_, Form::CoreEvent) => (core_event(), selectable("Event")),
@@ -117,11 +115,10 @@ impl ObjectCodec for StorageCodec {
                 (None, &[] as Selectable)
             }
         };
-        let rows: Vec<_> = NAMES.iter().chain(more).collect();
-        let paths: Vec<&[&str]> = rows.iter().map(|(_, path)| *path).collect();
+        let paths: Vec<&[&str]> = more.iter().map(|(_, path)| *path).collect();
         let found = transcode::attributes(tables, stored, &paths).map_err(|error| error.0)?;
         let mut fields: Vec<(&'static str, String)> =
-            rows.iter().zip(found.fields).map(|((name, path), text)| (*name, or_false(path, text))).collect();
+            more.iter().zip(found.fields).map(|((name, path), text)| (*name, or_false(path, text))).collect();
         source_of_event(&mut fields);
         let custom = match self {
             Self::BuiltIn(..) => Box::default(),

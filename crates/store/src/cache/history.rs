@@ -152,7 +152,7 @@ fn wanted(slot: Option<&Slot>, predicate: &dyn Predicate) -> Wanted {
     match slot {
         None => Wanted::No,
         Some(Slot::Corrupt(_)) => Wanted::Unknown,
-        Some(Slot::Good(stored)) if predicate.matches(&stored.attributes) => Wanted::Yes,
+        Some(Slot::Good(stored)) if predicate.matches(stored) => Wanted::Yes,
         Some(Slot::Good(_)) => Wanted::No,
     }
 }
@@ -322,8 +322,8 @@ mod tests {
             false
         }
 
-        fn matches(&self, attributes: &Attributes) -> bool {
-            attributes.labels.iter().any(|(_, value)| value == self.0)
+        fn matches(&self, stored: &Stored) -> bool {
+            stored.attributes.labels.iter().any(|(_, value)| value == self.0)
         }
     }
 

@@ -82,7 +82,7 @@ impl Cache {
                     None => return !unreadable.push(found.key(), found.error.clone()),
                 },
             };
-            if everything || part.predicate.matches(&stored.attributes) {
+            if everything || part.predicate.matches(&stored) {
                 items.push(stored);
             }
             true

@@ -351,7 +351,7 @@ mod tests {
     use crate::key::{KeySpace, Origin};
     use crate::registry::error::Resource;
     use crate::registry::sealing::InUse;
-    use crate::registry::{Attributes, EventType, ObjectCodec, Predicate};
+    use crate::registry::{Attributes, EventType, ObjectCodec, Predicate, Stored};
 
     struct Plainly;
 
@@ -388,7 +388,7 @@ mod tests {
             true
         }
 
-        fn matches(&self, _: &Attributes) -> bool {
+        fn matches(&self, _: &Stored) -> bool {
             true
         }
     }

@@ -160,7 +160,7 @@ impl Watch {
                     // Objects of a scope lie side by side.
                     _ => break,
                 }
-                if self.everything || self.predicate.matches(&stored.attributes) {
+                if self.everything || self.predicate.matches(&stored) {
                     self.cache.objects.counts.initial_events.add(1);
                     return Some(event(EventType::Added, stored));
                 }

@@ -130,7 +130,7 @@ async fn pages(
             match objects.open(kv) {
                 Ok(Opened { stored, .. }) => {
                     listed.evaluated += 1;
-                    if request.predicate.is_everything() || request.predicate.matches(&stored.attributes) {
+                    if request.predicate.is_everything() || request.predicate.matches(&stored) {
                         items.push(stored);
                     }
                 }

@@ -241,7 +241,7 @@ impl Store {
             let opened = self.objects.open(&kv);
             listed.evaluated += usize::from(opened.is_ok());
             match opened {
-                Ok(opened) if request.predicate.matches(&opened.stored.attributes) => {
+                Ok(opened) if request.predicate.matches(&opened.stored) => {
                     items.push(opened.stored);
                 }
                 Ok(_) => {}
@@ -306,7 +306,7 @@ impl Store {
         };
         let fetched = usize::from(stored.is_some());
         if let Some(stored) = stored
-            && request.predicate.matches(&stored.attributes)
+            && request.predicate.matches(&stored)
         {
             items.push(stored);
         }

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coffer_store::key::Origin;
-use coffer_store::registry::{
-    Attributes, ListRequest, Preconditions, Predicate, Registry, Store, WatchOptions,
-};
+use coffer_store::registry::{ListRequest, Preconditions, Predicate, Registry, Store, Stored, WatchOptions};
 use coffer_types::Value;
 use coffer_types::meta::Meta;
 
@@ -36,11 +34,8 @@ impl Predicate for Wanted {
         (self.namespace.is_none() || self.in_path) && self.name.is_none() && self.assigned.is_none()
     }
 
-    fn matches(&self, attributes: &Attributes) -> bool {
-        let field = |wanted: &str| {
-            let found = attributes.fields.iter().find(|(name, _)| *name == wanted);
-            found.map_or("", |(_, value)| value.as_str())
-        };
+    fn matches(&self, stored: &Stored) -> bool {
+        let field = |wanted: &str| stored.field(wanted).unwrap_or_default();
         self.wants(field("metadata.namespace"), field("metadata.name"), field("spec.nodeName"))
     }
 }

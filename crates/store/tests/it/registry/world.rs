@@ -374,16 +374,13 @@ impl Predicate for Select {
         matches!(self, Self::All)
     }
 
-    fn matches(&self, attributes: &Attributes) -> bool {
-        let field = |key: &str| {
-            let found = attributes.fields.iter().find(|(name, _)| *name == key);
-            found.map_or("", |(_, value)| value)
-        };
+    fn matches(&self, stored: &Stored) -> bool {
+        let field = |key: &str| stored.field(key).unwrap_or_default();
         match self {
             Self::All => true,
             Self::Field(key, value) => field(key) == *value,
             Self::NotField(key, value) => field(key) != *value,
-            Self::Label(key, value) => attributes.labels.iter().any(|(k, v)| k == key && v == value),
+            Self::Label(key, value) => stored.attributes.labels.iter().any(|(k, v)| k == key && v == value),
         }
     }
 }
@@ -449,11 +446,7 @@ impl ObjectCodec for Json {
         let labels = object.labels().iter();
         Ok(Attributes {
             labels: labels.map(|(k, v)| (k.clone(), v.as_str().unwrap_or_default().to_owned())).collect(),
-            fields: vec![
-                ("metadata.name", object.name().to_owned()),
-                ("metadata.namespace", object.namespace().to_owned()),
-                ("spec.nodeName", object.str_at(&["spec", "nodeName"]).to_owned()),
-            ],
+            fields: vec![("spec.nodeName", object.str_at(&["spec", "nodeName"]).to_owned())],
             custom: Box::default(),
         })
     }

@@ -1,7 +1,7 @@
 //! IP addresses and networks, read by the rules and with the messages of Go's `netip`.
 
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::any::Any;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use coffer_types::validation::field::go_quote;
 

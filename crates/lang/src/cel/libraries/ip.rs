@@ -1,6 +1,6 @@
 //! Functions of IP addresses.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use super::addresses::Ip;
 use super::made;

@@ -18,6 +18,8 @@ pub struct Environment {
     pub(crate) variables: BTreeMap<String, Variable>,
     pub(crate) objects: HashMap<Arc<str>, ObjectType>,
     pub(crate) costs: CallCosts,
+    /// Whether the types of mutations can be made.
+    pub(crate) patches: bool,
 }
 
 /// A variable.
@@ -77,6 +79,7 @@ impl Environment {
             variables: BTreeMap::new(),
             objects: HashMap::new(),
             costs,
+            patches: false,
         }
     }
 
@@ -144,6 +147,16 @@ impl Environment {
             "uint" => Type::Uint,
             _ => return None,
         })
+    }
+
+    /// Whether `name` is a type that mutations make, and may be made here.
+    pub(crate) fn is_patch_type(&self, name: &str) -> bool {
+        self.patches && super::admission::is_patch_type(name)
+    }
+
+    /// Whether expressions can make an object of the type called `name`.
+    pub(crate) fn can_make(&self, name: &str) -> bool {
+        self.is_patch_type(name) || self.objects.get(name).is_some_and(|object| object.constructible)
     }
 
     /// The field of an object type that expressions call `name`.

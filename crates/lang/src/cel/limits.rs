@@ -10,8 +10,8 @@ pub const PER_OBJECT: u64 = 10_000_000;
 pub const MATCH_CONDITIONS: u64 = 2_500_000;
 /// Iterations of comprehensions between two looks at the interruption.
 pub const INTERRUPT_EVERY: u64 = 100;
-/// Most that one evaluation's own values hold, in bytes.
-pub const MEMORY: usize = 8 << 20;
+/// Most that one evaluation's own values hold, in bytes: more than the text in ASCII that its cost allows.
+pub const MEMORY: usize = 12 << 20;
 /// Deepest nesting of an expression's source.
 pub const RECURSION: usize = 250;
 /// Most parts of an expression that a macro may still be expanded in: some repeat what stands before

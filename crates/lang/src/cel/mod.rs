@@ -6,6 +6,7 @@
 //! Absent on purpose: a clock, randomness, and any function that can reach
 //! outside of its arguments.
 
+pub mod admission;
 mod base64;
 mod check;
 pub mod declared;

@@ -340,17 +340,17 @@ pub(crate) fn canonical(value: &Value<'_>) -> String {
 }
 
 /// The request's authorizer: the first row that has nothing else than what is asked.
-struct Table {
+pub(crate) struct Table {
     rows: Vec<Json>,
 }
 
 impl Table {
-    fn new(table: &Json) -> Arc<Self> {
+    pub(crate) fn new(table: &Json) -> Arc<Self> {
         Arc::new(Self { rows: table["rows"].as_array().cloned().unwrap_or_default() })
     }
 }
 
-fn user(table: &Json) -> User {
+pub(crate) fn user(table: &Json) -> User {
     let groups = table["groups"].as_array().into_iter().flatten();
     User {
         name: table["user"].as_str().expect("a user").to_owned(),

@@ -1,6 +1,7 @@
 //! What the evaluators do beside what upstream's do.
 
 mod cel;
+mod cel_admission;
 mod cel_functions;
 mod cel_hostile;
 mod cel_rules;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Reference;
 use super::unify::{Mapping, instantiate, most_general, parameters};
+use crate::cel::admission::patch_field;
 use crate::cel::environment::Environment;
 use crate::cel::functions::{Function, Overload};
 use crate::cel::syntax::ast::{Comprehension, Entry, Expr, FieldSetting, Id, Kind, operators};
@@ -164,6 +165,9 @@ impl<'e> Checker<'e> {
     }
 
     fn field_type(&mut self, id: Id, type_name: &str, field: &str) -> Option<Type> {
+        if self.environment.is_patch_type(type_name) {
+            return Some(patch_field(type_name, field).unwrap_or(Type::Error));
+        }
         let Some(object) = self.environment.objects.get(type_name) else {
             if self.environment.type_named(type_name).is_some() {
                 self.report(id, format!("undefined field '{field}'"));
@@ -368,6 +372,7 @@ impl<'e> Checker<'e> {
         let name = name.strip_prefix('.').unwrap_or(name);
         let declared = match self.environment.objects.get(name) {
             Some(object) => object.declared.cel.clone(),
+            None if self.environment.is_patch_type(name) => Type::object(name),
             None => match self.environment.type_named(name) {
                 Some(other) => {
                     self.report(id, format!("'{}' is not a message type", other.name()));
@@ -384,6 +389,13 @@ impl<'e> Checker<'e> {
             let wanted = if declared == Type::Error {
                 self.report(field.id, format!("undefined field '{}'", field.name));
                 Type::Error
+            } else if self.environment.is_patch_type(name) && patch_field(name, &field.name).is_none() {
+                // Upstream prints the type that there is not.
+                self.report(
+                    field.id,
+                    format!("expected type of field '{}' is '' but provided type is '{value}'", field.name),
+                );
+                continue;
             } else {
                 self.field_type(field.id, name, &field.name).unwrap_or(Type::Error)
             };

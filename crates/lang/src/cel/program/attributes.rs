@@ -2,8 +2,9 @@
 
 use super::evaluate::{Evaluator, Slot, absorb};
 use super::node::{Attribute, Base, Key, Node, Qualifier};
+use crate::cel::admission::JSON_PATCH;
 use crate::cel::error::Error;
-use crate::cel::value::{Object, Value};
+use crate::cel::value::{Object, Text, Value};
 
 impl Attribute {
     pub(crate) fn is_conditional(&self) -> bool {
@@ -171,7 +172,15 @@ fn find<'v>(value: &Value<'v>, key: &Value<'_>, optional: bool) -> Result<Option
         Value::Object(Object::Made(made)) => match key {
             Value::String(name) => {
                 let found = made.fields.iter().find(|(field, _)| **field == **name);
-                found.map(|(_, value)| value.clone())
+                match found {
+                    Some((_, value)) => Some(value.clone()),
+                    None if optional => None,
+                    // Fields that were not set have the values of unset fields in Go.
+                    None if *made.type_name == *JSON_PATCH && **name != *"value" => {
+                        Some(Value::String(Text::Borrowed("")))
+                    }
+                    None => Some(Value::Null),
+                }
             }
             _ => return Err(Error::no_such_overload()),
         },

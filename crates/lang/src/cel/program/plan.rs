@@ -73,7 +73,7 @@ impl Planner<'_> {
             }
             Kind::Struct { type_name, fields } => {
                 let name: Arc<str> = type_name.strip_prefix('.').unwrap_or(type_name).into();
-                if !self.environment.objects.get(&name).is_some_and(|object| object.constructible) {
+                if !self.environment.can_make(&name) {
                     return Err(Error::new(format!("unknown type: {name}")));
                 }
                 let fields = fields

@@ -5,7 +5,7 @@ use crate::cel::error::Error;
 use crate::cel::functions::{Context, Function, Overload};
 use crate::cel::times::{self, Instant};
 use crate::cel::types::Type;
-use crate::cel::value::{Text, Value};
+use crate::cel::value::{Object, Text, Value};
 
 pub(crate) fn functions() -> Vec<Function> {
     use Type::{Bool, Bytes, Double, Duration, Int, String, Timestamp, Uint};
@@ -92,7 +92,11 @@ fn same<'v>(_: &mut Context<'_>, arguments: &[Value<'v>]) -> Result<Value<'v>, E
 }
 
 fn type_of<'v>(_: &mut Context<'_>, arguments: &[Value<'v>]) -> Result<Value<'v>, Error> {
-    Ok(Value::Type(arguments[0].type_of()))
+    Ok(Value::Type(match &arguments[0] {
+        // As upstream: the type of a type.
+        Value::Object(Object::Made(_)) => Type::type_of(arguments[0].type_of()),
+        other => other.type_of(),
+    }))
 }
 
 fn no_conversion(value: &Value<'_>, to: &Type) -> Error {

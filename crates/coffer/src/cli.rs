@@ -278,6 +278,10 @@ pub(crate) struct Apiserver {
     /// Who decides what is allowed, in order: AlwaysAllow, AlwaysDeny, Node, RBAC
     #[arg(long, value_name = "MODE,…", value_delimiter = ',', default_value = "RBAC")]
     pub(crate) authorization_mode: Vec<String>,
+
+    /// Admission plugins beside those that are always on: OwnerReferencesPermissionEnforcement
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) enable_admission_plugins: Vec<String>,
 }
 
 /// `coffer watch`.

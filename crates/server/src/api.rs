@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::health::HealthCheck;
 use crate::kubelet::Kubelets;
 use crate::metrics::Metrics;
-use crate::ports::{AdmissionChain, Authenticator, Authorizer, CreateOnly, Objects, UserInfo};
+use crate::ports::{AdmissionChain, Authenticator, Authorizer, CreateOnly, Objects, Startup, UserInfo};
 use crate::resources::builtin;
 use crate::resources::custom::CustomResources;
 use crate::resources::objects::StoredObjects;
@@ -131,6 +131,10 @@ impl Foundation {
         let storage = Arc::clone(&config.storage);
         let mut health_checks = standard_checks::all(&storage, &stop);
         health_checks.extend(policy.health_checks);
+        let startup = Startup { metrics: Arc::clone(&config.metrics), stop: stop.clone() };
+        for plugin in &policy.admission {
+            Arc::clone(plugin).start(&startup);
+        }
         let server = Arc::new(Server {
             resources,
             authenticator: policy.authenticator,

@@ -5,10 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use coffer_runtime::metrics::Registry;
+use coffer_types::meta::GroupVersionKind;
 use coffer_types::{Status, Value};
 use futures::stream::BoxStream;
+use tokio_util::sync::CancellationToken;
+
+pub use crate::reinvocation::Reinvocation;
 
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -152,6 +158,65 @@ pub struct Admission<'a> {
     pub old: Option<&'a Value>,
     /// Whether nothing will be stored.
     pub dry_run: bool,
+    /// What webhooks and policies look at beside that.
+    pub context: &'a Context<'a>,
+}
+
+/// What of a request only webhooks and policies look at.
+pub struct Context<'a> {
+    /// The object in other forms.
+    pub forms: &'a dyn Forms,
+    /// Name of the object as the request has it: "" where the server makes one, and for collections.
+    pub name: &'a str,
+    /// `CreateOptions`, `UpdateOptions` or `DeleteOptions`.
+    pub options: &'a Value,
+    /// When the request must have been answered, on the monotonic clock.
+    pub deadline: Option<Duration>,
+    /// What is remembered between the rounds of mutating.
+    pub reinvocation: &'a Reinvocation,
+}
+
+/// A resource that shows the same objects in another version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Equivalent {
+    /// Group of the resource.
+    pub group: String,
+    /// Its version.
+    pub version: String,
+    /// Its plural.
+    pub resource: String,
+    /// Kind of the object there.
+    pub kind: GroupVersionKind,
+}
+
+/// The object of a request in its versions, and how it is read and written. No error holds a value.
+#[async_trait]
+pub trait Forms: Send + Sync {
+    /// The kind that the request is about: a subresource's own.
+    fn kind(&self) -> &GroupVersionKind;
+
+    /// Other resources with the same objects.
+    fn equivalents(&self) -> Vec<Equivalent>;
+
+    /// The object as another kind.
+    async fn convert(&self, object: &Value, to: &GroupVersionKind) -> Result<Value, String>;
+
+    /// The object as JSON.
+    fn encode(&self, object: &Value, kind: &GroupVersionKind) -> Result<Vec<u8>, String>;
+
+    /// The object that a patch has made of one of `kind`, without defaults.
+    fn decode(&self, patched: &Value, kind: &GroupVersionKind) -> Result<Value, String>;
+
+    /// Fills in the defaults of `kind`.
+    fn default(&self, object: &mut Value, kind: &GroupVersionKind);
+}
+
+/// What a plugin gets when the server is put together.
+pub struct Startup {
+    /// Metrics of the process.
+    pub metrics: Arc<Registry>,
+    /// Ends what the plugin runs.
+    pub stop: CancellationToken,
 }
 
 /// Changes or refuses objects before they are stored. A plugin has one of the two steps, or both.
@@ -166,6 +231,17 @@ pub trait Admit: Send + Sync + 'static {
     ) -> Result<(), Status> {
         Ok(())
     }
+
+    /// Whether the plugin stands in upstream's storage: it sees what all others have made of the object.
+    fn is_last(&self) -> bool {
+        false
+    }
+
+    /// Called once, when the server is put together; inside of a tokio runtime.
+    fn start(self: Arc<Self>, _startup: &Startup) {}
+
+    /// Returns once the plugin knows of all that has been written to a resource by now.
+    async fn caught_up(&self, _resource: &GroupResource) {}
 
     /// May only refuse.
     async fn validate(

@@ -49,6 +49,8 @@ pub struct SecurityConfig {
     pub extend_expiration: bool,
     /// `--authorization-mode`.
     pub modes: Vec<Mode>,
+    /// `--enable-admission-plugins`.
+    pub admission: admission::Enabled,
     /// Host and port under which clients reach the server.
     pub external_address: String,
     /// PEM of the CA that pods verify the server with.
@@ -73,6 +75,7 @@ impl SecurityConfig {
             verification_keys: Vec::new(),
             extend_expiration: true,
             modes: vec![Mode::Node, Mode::Rbac],
+            admission: admission::Enabled::default(),
             external_address: external_address.to_owned(),
             root_ca: String::from_utf8_lossy(ca).into_owned(),
             bind_pods: true,
@@ -167,6 +170,7 @@ impl Security {
             random: random.clone(),
             rbac: rbac.clone(),
             authorizer: authorizer.clone(),
+            enabled: config.admission,
         });
         let token_requests = TokenRequests {
             issuer,
@@ -389,7 +393,7 @@ mod tests {
             let (decision, _) = block_on(security.authorizer.authorize(&attributes));
             assert_eq!(matches!(decision, Decision::Allow(_)), expected, "{} {verb} {resource}", user.name);
         }
-        assert_eq!(security.admission.len(), 11);
+        assert_eq!(security.admission.len(), 13);
         assert_eq!(security.create_only.len(), 7);
         assert_eq!(security.controllers.len(), 12);
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use coffer_types::meta::Meta as _;
+use coffer_types::meta::{GroupVersionKind, Meta as _};
 use coffer_types::random::{Random, RandomError};
 use coffer_types::time::{Clock, Sleep, Timestamp};
 use coffer_types::{Status, Value};
@@ -15,7 +15,10 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use parking_lot::Mutex;
 
-use crate::ports::{Change, Deletion, GroupResource, Interest, Objects, ServedResource};
+use crate::ports::{
+    Change, Context, Deletion, Equivalent, Forms, GroupResource, Interest, Objects, Reinvocation,
+    ServedResource,
+};
 
 /// Runs a future that needs no timer and no socket.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
@@ -91,6 +94,63 @@ impl Clock for TestClock {
             seconds.fetch_add(i64::try_from(duration.as_secs()).expect("short"), Ordering::SeqCst);
             tokio::task::yield_now().await;
         })
+    }
+}
+
+/// Objects that have one form, which is JSON.
+#[derive(Default)]
+pub(crate) struct OneForm {
+    pub(crate) kind: GroupVersionKind,
+    pub(crate) equivalents: Vec<Equivalent>,
+}
+
+#[async_trait]
+impl Forms for OneForm {
+    fn kind(&self) -> &GroupVersionKind {
+        &self.kind
+    }
+
+    fn equivalents(&self) -> Vec<Equivalent> {
+        self.equivalents.clone()
+    }
+
+    async fn convert(&self, object: &Value, to: &GroupVersionKind) -> Result<Value, String> {
+        let mut object = object.clone();
+        object.set_type(&to.api_version(), &to.kind);
+        Ok(object)
+    }
+
+    fn encode(&self, object: &Value, _: &GroupVersionKind) -> Result<Vec<u8>, String> {
+        let mut out = Vec::new();
+        coffer_types::codec::json::encode_untyped(object, &mut out);
+        Ok(out)
+    }
+
+    fn decode(&self, patched: &Value, _: &GroupVersionKind) -> Result<Value, String> {
+        Ok(patched.clone())
+    }
+
+    fn default(&self, _: &mut Value, _: &GroupVersionKind) {}
+}
+
+/// What a [`Context`] is made of.
+#[derive(Default)]
+pub(crate) struct ContextParts {
+    pub(crate) name: String,
+    pub(crate) options: Value,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) reinvocation: Reinvocation,
+}
+
+impl ContextParts {
+    pub(crate) fn context<'a>(&'a self, forms: &'a dyn Forms) -> Context<'a> {
+        Context {
+            forms,
+            name: &self.name,
+            options: &self.options,
+            deadline: self.deadline,
+            reinvocation: &self.reinvocation,
+        }
     }
 }
 

@@ -139,6 +139,34 @@ impl Wire {
         }
     }
 
+    /// What a webhook's patch has made of an object, without defaults. What the schema does not know is
+    /// dropped in silence, or kept where the resource is a custom one: reading it drops it.
+    pub(crate) fn reshape(&self, tree: &Value) -> Result<Value, String> {
+        match self {
+            Self::BuiltIn(wire) => {
+                let (api_version, kind) = wire.named(tree);
+                match wire.type_fault(&api_version, &kind) {
+                    None => {}
+                    Some(TypeFault::Kind(why)) => return Err(why),
+                    Some(TypeFault::Version) => return Err(not_registered(&api_version, &kind)),
+                }
+                let decoded = json::retype(wire.kind.message, tree).map_err(|error| error.0)?;
+                let mut object = decoded.object;
+                object.set_type(&wire.kind.api_version(), wire.kind.kind);
+                Ok(object)
+            }
+            Self::Custom(_) => CustomWire::reshape(tree),
+        }
+    }
+
+    /// Fills in defaults, of the version that the object is in.
+    pub(crate) fn fill_in(&self, object: &mut Value) {
+        match self {
+            Self::BuiltIn(wire) => wire.default(object),
+            Self::Custom(wire) => wire.schemas.fill_in(object),
+        }
+    }
+
     /// A patch may not make another kind of a custom resource.
     pub(crate) fn check_patched(&self, tree: &Value) -> Result<(), Status> {
         match self {

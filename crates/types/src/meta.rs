@@ -3,7 +3,7 @@
 use crate::{Map, Value};
 
 /// A group, version and kind.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct GroupVersionKind {
     /// API group; "" is the core group.
     pub group: String,

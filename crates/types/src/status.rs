@@ -1,5 +1,6 @@
 //! `metav1.Status`: the one error that leaves the API server.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::Value;
@@ -14,7 +15,7 @@ pub struct Status {
     /// HTTP status code.
     pub code: u16,
     /// Machine-readable reason such as `NotFound`; "" where upstream sends none.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// What a person reads.
     pub message: String,
     /// What the failure is about.
@@ -56,7 +57,7 @@ pub struct Cause {
 impl Status {
     /// A failure without details.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), ..Self::default() }
+        Self { code, reason: Cow::Borrowed(reason), message: message.into(), ..Self::default() }
     }
 
     /// 400.
@@ -173,7 +174,7 @@ impl Status {
         value.set_str(&["metadata", "continue"], &self.continue_token);
         value.set(&["status"], if self.code < 400 { "Success" } else { "Failure" });
         value.set_str(&["message"], &self.message);
-        value.set_str(&["reason"], self.reason);
+        value.set_str(&["reason"], &self.reason);
         if let Some(details) = &self.details {
             value.set(&["details"], details.to_value());
         }

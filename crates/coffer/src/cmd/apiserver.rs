@@ -7,6 +7,7 @@ use std::sync::Arc;
 use coffer_config::encryption::Reload;
 use coffer_runtime::clock::SystemClock;
 use coffer_runtime::random::SystemRandom;
+use coffer_server::admission::Enabled;
 use coffer_server::authz::Mode;
 use coffer_server::kubelet::Kubelets;
 use coffer_server::security::{SecurityConfig, SecurityError};
@@ -188,6 +189,12 @@ fn security(flags: &Apiserver) -> Result<SecurityConfig, Failure> {
         modes: modes
             .collect::<Result<_, _>>()
             .map_err(|error| Failure::usage(error).next("write it as: --authorization-mode RBAC"))?,
+        admission: Enabled::parse(flags.enable_admission_plugins.iter().map(String::as_str)).map_err(
+            |error| {
+                Failure::usage(error)
+                    .next("write it as: --enable-admission-plugins OwnerReferencesPermissionEnforcement")
+            },
+        )?,
         external_address: SocketAddr::new(
             flags.advertise_address.unwrap_or(flags.bind_address),
             flags.secure_port,

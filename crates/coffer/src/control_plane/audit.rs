@@ -250,7 +250,7 @@ mod tests {
         let mut first = world.ask().await.expect("a stream");
         for _ in 0..3 {
             let busy = world.ask().await.err().expect("busy");
-            assert_eq!((busy.code, busy.reason), (429, "TooManyRequests"));
+            assert_eq!((busy.code, &*busy.reason), (429, "TooManyRequests"));
             assert_eq!(busy.message, "an audit is running already, and there is one at a time");
             assert_eq!(busy.details.expect("details").retry_after_seconds, COME_AGAIN);
         }

@@ -7,7 +7,6 @@ mod conversion;
 mod scale;
 mod selectors;
 mod values;
-mod webhook;
 
 use std::path::Path;
 use std::time::Duration;

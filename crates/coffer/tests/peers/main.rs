@@ -20,6 +20,8 @@ mod reload;
 mod requests;
 mod story;
 mod trip;
+mod webhook;
+mod webhooks;
 
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! Admission: plugins that change or refuse objects before they are stored, one a file.
 //!
-//! Absent on purpose: webhooks and policies, which stand at the end of the chain in a room of their own.
+//! Webhooks stand at the end of the chain in a room of their own. Absent yet: policies.
 
 mod amounts;
 pub mod certificate_signers;
@@ -8,12 +8,14 @@ pub mod limit_ranges;
 pub mod namespace_lifecycle;
 pub mod node_restriction;
 pub mod node_taint;
+pub mod owner_references;
 pub mod pod_priority;
 pub mod pod_tolerations;
 pub mod quota;
 pub mod rbac_escalation;
 pub mod runtime_class;
 pub mod service_account;
+pub mod webhooks;
 
 #[cfg(test)]
 mod tests;
@@ -30,12 +32,15 @@ pub use self::limit_ranges::LimitRanges;
 pub use self::namespace_lifecycle::NamespaceLifecycle;
 pub use self::node_restriction::NodeRestriction;
 pub use self::node_taint::NodeTaint;
+pub use self::owner_references::OwnerReferences;
 pub use self::pod_priority::PodPriority;
 pub use self::pod_tolerations::PodTolerations;
 pub use self::quota::Quotas;
 pub use self::rbac_escalation::RbacEscalation;
 pub use self::runtime_class::RuntimeClasses;
 pub use self::service_account::ServiceAccounts;
+use self::webhooks::Phase;
+pub use self::webhooks::Webhooks;
 use crate::authz::Rbac;
 use crate::ports::{Admission, AdmissionChain, Authorizer, Objects};
 
@@ -51,25 +56,80 @@ pub struct Dependencies {
     pub rbac: Arc<Rbac>,
     /// Who may escalate and bind.
     pub authorizer: Arc<dyn Authorizer>,
+    /// What is on beside the plugins that always are.
+    pub enabled: Enabled,
+}
+
+/// Plugins that are off unless they are named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Enabled {
+    /// `OwnerReferencesPermissionEnforcement`.
+    pub owner_references: bool,
+}
+
+/// Plugins that are always on, by upstream's names.
+const ALWAYS: [&str; 14] = [
+    "NamespaceLifecycle",
+    "LimitRanger",
+    "ServiceAccount",
+    "NodeRestriction",
+    "TaintNodesByCondition",
+    "Priority",
+    "DefaultTolerationSeconds",
+    "RuntimeClass",
+    "CertificateApproval",
+    "CertificateSigning",
+    "CertificateSubjectRestriction",
+    "MutatingAdmissionWebhook",
+    "ValidatingAdmissionWebhook",
+    "ResourceQuota",
+];
+
+impl Enabled {
+    /// Reads the names of `--enable-admission-plugins`.
+    ///
+    /// # Errors
+    /// The first name that no plugin here has, in upstream's words.
+    pub fn parse<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, String> {
+        let mut enabled = Self::default();
+        for name in names {
+            match name {
+                "OwnerReferencesPermissionEnforcement" => enabled.owner_references = true,
+                name if ALWAYS.contains(&name) => {}
+                name => {
+                    let name = crate::quote(name);
+                    return Err(format!("enable-admission-plugins plugin {name} is unknown"));
+                }
+            }
+        }
+        Ok(enabled)
+    }
 }
 
 /// The plugins in upstream's order. The check of roles and bindings comes after all changes, because upstream's
 /// storage does it after every change and before validation.
 pub fn chain(dependencies: Dependencies) -> AdmissionChain {
-    let Dependencies { objects, clock, random, rbac, authorizer } = dependencies;
-    vec![
+    let Dependencies { objects, clock, random, rbac, authorizer, enabled } = dependencies;
+    let webhooks = |phase| Webhooks::new(phase, objects.clone(), clock.clone(), random.clone());
+    let mut plugins: AdmissionChain = vec![
         Arc::new(NamespaceLifecycle::new(objects.clone(), clock.clone())),
         Arc::new(LimitRanges::new(objects.clone())),
-        Arc::new(ServiceAccounts::new(objects.clone(), clock.clone(), random)),
+        Arc::new(ServiceAccounts::new(objects.clone(), clock.clone(), random.clone())),
         Arc::new(NodeRestriction::new(objects.clone())),
         Arc::new(NodeTaint),
         Arc::new(PodPriority::new(objects.clone())),
         Arc::new(PodTolerations),
-        Arc::new(RuntimeClasses::new(objects.clone())),
-        Arc::new(CertificateSigners::new(authorizer.clone())),
-        Arc::new(RbacEscalation::new(rbac, authorizer)),
-        Arc::new(Quotas::new(objects, clock)),
-    ]
+    ];
+    if enabled.owner_references {
+        plugins.push(Arc::new(OwnerReferences::new(objects.clone(), authorizer.clone())));
+    }
+    plugins.push(Arc::new(RuntimeClasses::new(objects.clone())));
+    plugins.push(Arc::new(CertificateSigners::new(authorizer.clone())));
+    plugins.push(Arc::new(webhooks(Phase::Mutating)));
+    plugins.push(Arc::new(webhooks(Phase::Validating)));
+    plugins.push(Arc::new(RbacEscalation::new(rbac, authorizer)));
+    plugins.push(Arc::new(Quotas::new(objects, clock)));
+    plugins
 }
 
 /// The 403 of a refused request; an object without a name yet is called by what its name begins with.

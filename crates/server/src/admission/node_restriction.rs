@@ -306,8 +306,17 @@ mod tests {
             "update" => Operation::Update,
             _ => Operation::Delete,
         };
-        let request =
-            Admission { attributes: &attributes, operation, kind: "", old: old.as_ref(), dry_run: false };
+        let forms = crate::testing::OneForm::default();
+        let parts = crate::testing::ContextParts::default();
+        let context = parts.context(&forms);
+        let request = Admission {
+            attributes: &attributes,
+            operation,
+            kind: "",
+            old: old.as_ref(),
+            dry_run: false,
+            context: &context,
+        };
         let plugin = NodeRestriction::new(MemoryObjects::with(&[
             ("", "pods", pod("n1", "")),
             (

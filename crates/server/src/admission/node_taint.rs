@@ -50,8 +50,17 @@ mod tests {
     fn new_nodes_are_tainted_once() {
         let admit = |operation, resource: &str, mut node: Value| {
             let attributes = Attributes { resource: resource.to_owned(), ..Attributes::default() };
-            let request =
-                Admission { attributes: &attributes, operation, kind: "Node", old: None, dry_run: false };
+            let forms = crate::testing::OneForm::default();
+            let parts = crate::testing::ContextParts::default();
+            let context = parts.context(&forms);
+            let request = Admission {
+                attributes: &attributes,
+                operation,
+                kind: "Node",
+                old: None,
+                dry_run: false,
+                context: &context,
+            };
             block_on(NodeTaint.mutate(&request, Some(&mut node), &mut Vec::new())).expect("allowed");
             node
         };

@@ -23,6 +23,10 @@ impl RbacEscalation {
 
 #[async_trait]
 impl Admit for RbacEscalation {
+    fn is_last(&self) -> bool {
+        true
+    }
+
     async fn mutate(
         &self,
         request: &Admission<'_>,

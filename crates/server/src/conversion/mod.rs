@@ -7,6 +7,7 @@ pub(crate) mod registry;
 mod review;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use coffer_types::codec::json;
 use coffer_types::meta::Meta as _;
@@ -14,10 +15,13 @@ use coffer_types::random::{self, Random};
 use coffer_types::time::Clock;
 use coffer_types::{Status, Value};
 
-use self::review::ReviewVersion;
-use crate::webhook::{Resolve, Target, WebhookClient};
+use crate::webhook::{Resolve, ReviewVersion, Target, WebhookClient};
 use crate::wire::Schemas;
 
+/// How long one call may take: upstream's.
+const CALL_LIMIT: Duration = Duration::from_secs(30);
+/// What upstream says of a conversion webhook that does not answer in time.
+const OVERDUE: &str = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)";
 /// Objects that are sent in one call.
 const BATCH_OBJECTS: usize = 500;
 /// Bytes of objects that are sent in one call, unless one object alone is larger.
@@ -47,7 +51,11 @@ impl Converter {
         }
         let nothing = Value::object();
         let config = conversion.at(&["webhook", "clientConfig"]).unwrap_or(&nothing);
-        let client = Target::of(config).and_then(|target| WebhookClient::new(target, services, clock));
+        let client = Target::of(config).and_then(|target| {
+            let mut client = WebhookClient::new(target, services, clock)?;
+            client.overdue = OVERDUE;
+            Ok(client)
+        });
         let versions = conversion.at(&["webhook", "conversionReviewVersions"]).and_then(Value::as_array);
         let versions = versions.unwrap_or_default().iter().filter_map(Value::as_str);
         Some(Self { schemas, review: ReviewVersion::choose(versions), client, random })
@@ -111,7 +119,8 @@ impl Converter {
             Status::plain(format!("conversion webhook for {of} failed: {why}"))
         };
         let client = self.client.as_ref().map_err(|why| failed(why.clone()))?;
-        let answer = client.post(review.request(&uid, api_version, &encoded)).await.map_err(failed)?;
+        let body = review.request(&uid, api_version, &encoded).into();
+        let answer = client.post(body, CALL_LIMIT).await.map_err(|error| failed(error.text))?;
         drop(encoded);
         let converted = review.answer(&uid, &answer).map_err(failed)?;
         if converted.len() != indices.len() {

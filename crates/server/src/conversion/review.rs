@@ -10,38 +10,21 @@ use coffer_types::{Map, Value};
 
 use crate::crd::go_value::go_type;
 use crate::quote;
+use crate::webhook::ReviewVersion;
 
-/// The version in which a webhook is spoken to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReviewVersion {
-    /// `v1`.
-    V1,
-    /// `v1beta1`: neither the type nor the identity of an answer is looked at.
-    V1Beta1,
+fn api_version_of(version: ReviewVersion) -> &'static str {
+    match version {
+        ReviewVersion::V1 => "apiextensions.k8s.io/v1",
+        ReviewVersion::V1Beta1 => "apiextensions.k8s.io/v1beta1",
+    }
 }
 
 impl ReviewVersion {
-    /// The first of the versions that a webhook understands which this server speaks.
-    pub(crate) fn choose<'a>(versions: impl IntoIterator<Item = &'a str>) -> Option<Self> {
-        versions.into_iter().find_map(|version| match version {
-            "v1" => Some(Self::V1),
-            "v1beta1" => Some(Self::V1Beta1),
-            _ => None,
-        })
-    }
-
-    fn api_version(self) -> &'static str {
-        match self {
-            Self::V1 => "apiextensions.k8s.io/v1",
-            Self::V1Beta1 => "apiextensions.k8s.io/v1beta1",
-        }
-    }
-
     /// The body of a request about encoded objects.
     pub(crate) fn request(self, uid: &str, desired: &str, objects: &[Vec<u8>]) -> Vec<u8> {
         let head = format!(
             r#"{{"kind":"ConversionReview","apiVersion":"{}","request":{{"uid":{},"desiredAPIVersion":{},"objects":["#,
-            self.api_version(),
+            api_version_of(self),
             go_json(&uid.into()),
             go_json(&desired.into()),
         );
@@ -72,7 +55,7 @@ impl ReviewVersion {
         if self == Self::V1 {
             let (group, version) = meta_version(&review);
             let found = format!("{group}/{version}, Kind={}", review.kind());
-            let expected = format!("{}, Kind=ConversionReview", self.api_version());
+            let expected = format!("{}, Kind=ConversionReview", api_version_of(self));
             if found != expected {
                 return Err(format!("expected webhook response of {expected}, got {found}"));
             }
@@ -215,22 +198,6 @@ mod tests {
 
     fn tree(text: &str) -> Value {
         json::decode_untyped(text.as_bytes()).expect("JSON").object
-    }
-
-    /// Cases of upstream's TestCreateConversionReviewObjects.
-    #[test]
-    fn the_first_version_that_is_known_is_spoken() {
-        for (versions, expected) in [
-            (&[][..], None),
-            (&["v1alpha1", "v2"], None),
-            (&["v1"], Some(ReviewVersion::V1)),
-            (&["v1beta1"], Some(ReviewVersion::V1Beta1)),
-            (&["v1", "v1beta1"], Some(ReviewVersion::V1)),
-            (&["v1beta1", "v1"], Some(ReviewVersion::V1Beta1)),
-            (&["v1alpha1", "v1beta1", "v1"], Some(ReviewVersion::V1Beta1)),
-        ] {
-            assert_eq!(ReviewVersion::choose(versions.iter().copied()), expected, "{versions:?}");
-        }
     }
 
     #[test]

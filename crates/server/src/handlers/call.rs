@@ -1,6 +1,7 @@
 //! One authorized request, and what is answered to it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use coffer_store::registry::Stored;
@@ -23,6 +24,8 @@ pub(crate) struct Call {
     pub(crate) query: Arc<Query>,
     pub(crate) headers: Arc<HeaderMap>,
     pub(crate) attributes: Attributes,
+    /// When it must have been answered, on the monotonic clock.
+    pub(crate) deadline: Option<Duration>,
     /// Not yet read; behind a lock only so that handlers can share the call across threads.
     pub(crate) body: Mutex<Option<Body>>,
     pub(crate) warnings: Vec<String>,

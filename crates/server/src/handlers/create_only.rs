@@ -57,6 +57,9 @@ pub(super) async fn handle(call: &mut Call, resource: &Resource) -> Result<Respo
     scope.writer(&api_version).record(&wire, None, &mut object).await;
     let outcome = async {
         scope.mutate(Operation::Create, None, Some(&mut object)).await?;
+        if object.kind() == "TokenRequest" && object.name().is_empty() {
+            object.set_meta_str("name", &scope.name);
+        }
         scope.validate(Operation::Create, None, Some(&object)).await?;
         answerer.create(&scope.attributes, object, dry_run).await
     }

@@ -16,7 +16,7 @@ use super::options::{DeleteOptions, WriteOptions};
 use super::write::Scope;
 use crate::body::Body;
 use crate::negotiate::{self, Accepted, Offers, Shape};
-use crate::ports::{Decision, Operation};
+use crate::ports::Decision;
 use crate::resources::Resource;
 use crate::respond;
 use crate::service_addresses;
@@ -135,13 +135,16 @@ pub(crate) async fn run(scope: &mut Scope<'_>, options: &DeleteOptions) -> Resul
     let stored = registry.get(&scope.namespace, &scope.name, ReadAt::Latest).await?;
     let object = resource.wire.read(&stored)?;
     check_preconditions(scope, options, &object, &stored.revision.to_string())?;
-    scope.mutate(Operation::Delete, Some(&object), None).await?;
+    scope.deletion = Some(options.to_value());
     let (name, uid) = (scope.name.clone(), object.uid().to_owned());
     let waits = |output: Output| Deleted { output, gone: false, name: name.clone(), uid: uid.clone() };
     let plan = plan(resource, options, &object, scope.server.clock.now());
     match plan {
         Plan::Pending => {
-            scope.validate(Operation::Delete, Some(&object), None).await?;
+            // A graceful deletion that is under way already asks nobody.
+            if resource.strategy.grace_period(&object, options.grace_period_seconds).is_none() {
+                scope.admit_deletion(&object).await?;
+            }
             return Ok(waits(Output::Stored(stored)));
         }
         Plan::Mark(_) => {
@@ -173,7 +176,7 @@ pub(crate) async fn run(scope: &mut Scope<'_>, options: &DeleteOptions) -> Resul
         Plan::Now => {}
     }
     if scope.options.dry_run {
-        scope.validate(Operation::Delete, Some(&object), None).await?;
+        scope.admit_deletion(&object).await?;
         return Ok(Deleted { output: Output::Value(object), gone: true, name, uid });
     }
     let (namespace, key) = (scope.namespace.clone(), scope.name.clone());
@@ -371,7 +374,7 @@ impl Updater for Marker<'_, '_> {
             return Err(Status::not_found(&info.group, &info.plural, &self.scope.name));
         };
         check_preconditions(self.scope, self.options, &object, &current.revision.to_string())?;
-        self.scope.validate(Operation::Delete, Some(&object), None).await?;
+        self.scope.admit_deletion(&object).await?;
         let interrupted = || Status::new(INTERRUPTED, "", "");
         match plan(self.scope.resource, self.options, &object, self.scope.server.clock.now()) {
             Plan::Now => {
@@ -426,6 +429,6 @@ impl DeleteCheck for Check<'_, '_> {
                 super::update::MODIFIED,
             ));
         }
-        self.scope.validate(Operation::Delete, Some(object), None).await
+        self.scope.admit_deletion(object).await
     }
 }

@@ -46,6 +46,7 @@ pub(super) async fn handle(call: &mut Call, resource: &Resource) -> Result<Respo
             let mut scope = Scope::of_call(call, resource, write);
             scope.name.clone_from(&item.name);
             scope.attributes.name.clone_from(&item.name);
+            scope.of_collection = true;
             let outcome = delete::run(&mut scope, &deletion).await;
             warnings.append(&mut scope.warnings);
             match outcome {

@@ -10,6 +10,7 @@ pub(crate) mod delete;
 mod delete_collection;
 pub(crate) mod dispatch;
 mod finalizers;
+mod forms;
 mod get;
 mod list;
 pub(crate) mod list_body;

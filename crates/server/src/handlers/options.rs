@@ -27,6 +27,8 @@ pub(crate) struct WriteOptions {
     pub(crate) dry_run: bool,
     pub(crate) field_manager: String,
     pub(crate) validation: FieldValidation,
+    /// `fieldValidation` as it was asked for.
+    pub(crate) asked_validation: String,
     /// Server-side apply takes over fields of others.
     pub(crate) force: bool,
 }
@@ -83,8 +85,23 @@ impl WriteOptions {
             dry_run,
             field_manager: field_manager.to_owned(),
             validation,
+            asked_validation: query.text("fieldValidation").to_owned(),
             force: force.unwrap_or(false),
         })
+    }
+}
+
+impl WriteOptions {
+    /// As reviews carry them; a patch is told as an update, or as the creation that it is.
+    pub(crate) fn to_value(&self, kind: &str) -> Value {
+        super::forms::options(
+            kind,
+            &[
+                ("dryRun", dry_run_list(self.dry_run)),
+                ("fieldManager", self.field_manager.as_str().into()),
+                ("fieldValidation", self.asked_validation.as_str().into()),
+            ],
+        )
     }
 }
 
@@ -98,6 +115,10 @@ fn dry_run<'a>(values: impl Iterator<Item = &'a str>, errors: &mut FieldErrors) 
         errors.push(FieldError::not_supported(&Path::new("dryRun"), &shown, &["All"]));
     }
     true
+}
+
+fn dry_run_list(dry_run: bool) -> Value {
+    if dry_run { Value::from(vec![Value::from("All")]) } else { Value::Null }
 }
 
 fn refuse(kind: &str, errors: &[FieldError]) -> Result<(), Status> {
@@ -151,6 +172,31 @@ impl DeleteOptions {
             has_preconditions: body.get("preconditions").is_some_and(|found| !found.is_null()),
         };
         options.check(errors)
+    }
+
+    /// As reviews carry them.
+    pub(crate) fn to_value(&self) -> Value {
+        let text = |text: &Option<String>| text.clone().map(Value::from).unwrap_or_default();
+        let mut preconditions = Value::Null;
+        if self.has_preconditions || self.uid.is_some() || self.resource_version.is_some() {
+            preconditions = Value::object();
+            for (name, value) in [("uid", &self.uid), ("resourceVersion", &self.resource_version)] {
+                if let Some(value) = value {
+                    preconditions.set(&[name], value.as_str());
+                }
+            }
+        }
+        super::forms::options(
+            "DeleteOptions",
+            &[
+                ("gracePeriodSeconds", self.grace_period_seconds.map(Value::from).unwrap_or_default()),
+                ("preconditions", preconditions),
+                ("orphanDependents", self.orphan_dependents.map(Value::from).unwrap_or_default()),
+                ("propagationPolicy", text(&self.propagation_policy)),
+                ("dryRun", dry_run_list(self.dry_run)),
+                (IGNORE_READ_ERROR, if self.ignore_read_error { true.into() } else { Value::Null }),
+            ],
+        )
     }
 
     fn check(mut self, mut errors: FieldErrors) -> Result<Self, Status> {

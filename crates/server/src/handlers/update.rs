@@ -226,12 +226,12 @@ impl Step<'_, '_> {
         let replaces = matches!(self.change, Change::Replace(_));
         object.set_meta_str("resourceVersion", "");
         meta::wipe_system_fields(&mut object);
-        scope.fill_system_fields(&mut object)?;
         scope.merge_owners(&mut object, false);
         if replaces {
             scope.record_manager(None, &mut object).await;
         }
         scope.mutate(Operation::Create, None, Some(&mut object)).await?;
+        scope.fill_system_fields(&mut object)?;
         std::mem::take(&mut self.claims).release(scope.server).await;
         self.claims = service_addresses::settle(scope, &mut object, None).await?;
         create::prepare(scope, &mut object).await?;
@@ -246,13 +246,12 @@ impl Step<'_, '_> {
             Change::Replace(object) => object.clone(),
             Change::Patch(patch) => patch.apply(scope, &old).await?,
         };
-        check_version(scope, self.change, &mut new, revision)?;
         scope.merge_owners(&mut new, false);
         if !self.change.is_apply() {
             scope.record_manager(Some(&old), &mut new).await;
         }
-        meta::take_over(&mut new, &old);
         scope.mutate(Operation::Update, Some(&old), Some(&mut new)).await?;
+        check_version(scope, self.change, &mut new, revision)?;
         meta::take_over(&mut new, &old);
         scope.merge_owners(&mut new, true);
         std::mem::take(&mut self.claims).release(scope.server).await;

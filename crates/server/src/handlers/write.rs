@@ -1,13 +1,16 @@
 //! What every write shares: who writes what, admission, and the steps around a strategy.
 
+use std::time::Duration;
+
 use coffer_types::meta::Meta as _;
 use coffer_types::validation::field::{FieldErrors, to_status};
 use coffer_types::validation::meta;
 use coffer_types::{Status, Value, random};
 
 use super::call::{Call, Output};
+use super::forms::ResourceForms;
 use super::options::{FieldValidation, WriteOptions};
-use crate::ports::{Admission, Attributes, Operation};
+use crate::ports::{Admission, Attributes, Context, Operation, Reinvocation};
 use crate::resources::Resource;
 use crate::state::Server;
 use crate::wire::{Decoded, Writer};
@@ -40,6 +43,12 @@ pub(crate) struct Scope<'a> {
     pub(crate) tracks_fields: bool,
     /// Whether admission is asked; the server's own writes are always allowed.
     pub(crate) admission: bool,
+    /// When the request must have been answered, on the monotonic clock.
+    pub(crate) deadline: Option<Duration>,
+    /// What a deletion was asked with.
+    pub(crate) deletion: Option<Value>,
+    /// Whether the object is one of a collection that is deleted.
+    pub(crate) of_collection: bool,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -57,6 +66,9 @@ impl<'a> Scope<'a> {
             tracks_fields: true,
             options,
             admission: true,
+            deadline: call.deadline,
+            deletion: None,
+            of_collection: false,
             warnings: Vec::new(),
         }
     }
@@ -118,13 +130,30 @@ impl<'a> Scope<'a> {
             return Ok(());
         }
         let attributes = self.admission_attributes(object.as_deref().or(old));
-        for plugin in &self.server.admission {
-            let request = self.admission_request(&attributes, operation, old);
-            let mut warnings = Vec::new();
-            plugin.mutate(&request, object.as_deref_mut(), &mut warnings).await?;
-            self.warnings.append(&mut warnings);
-        }
-        Ok(())
+        let parts = self.admission_parts(&attributes, operation, object.as_deref());
+        let mut warnings = Vec::new();
+        let outcome = async {
+            let context = parts.context(self);
+            let request = self.admission_request(&attributes, operation, old, &context);
+            let round = async |object: &mut Option<&mut Value>, warnings: &mut Vec<String>| {
+                for plugin in self.server.admission.iter().filter(|plugin| !plugin.is_last()) {
+                    plugin.mutate(&request, object.as_deref_mut(), warnings).await?;
+                }
+                Ok::<(), Status>(())
+            };
+            round(&mut object, &mut warnings).await?;
+            if context.reinvocation.is_wanted() {
+                context.reinvocation.begin_second();
+                round(&mut object, &mut warnings).await?;
+            }
+            for plugin in self.server.admission.iter().filter(|plugin| plugin.is_last()) {
+                plugin.mutate(&request, object.as_deref_mut(), &mut warnings).await?;
+            }
+            Ok(())
+        };
+        let outcome = outcome.await;
+        self.warnings.append(&mut warnings);
+        outcome
     }
 
     /// Validating admission.
@@ -138,13 +167,25 @@ impl<'a> Scope<'a> {
             return Ok(());
         }
         let attributes = self.admission_attributes(object.or(old));
-        for plugin in &self.server.admission {
-            let request = self.admission_request(&attributes, operation, old);
-            let mut warnings = Vec::new();
-            plugin.validate(&request, object, &mut warnings).await?;
-            self.warnings.append(&mut warnings);
-        }
-        Ok(())
+        let parts = self.admission_parts(&attributes, operation, object);
+        let mut warnings = Vec::new();
+        let outcome = async {
+            let context = parts.context(self);
+            let request = self.admission_request(&attributes, operation, old, &context);
+            for plugin in &self.server.admission {
+                plugin.validate(&request, object, &mut warnings).await?;
+            }
+            Ok(())
+        };
+        let outcome = outcome.await;
+        self.warnings.append(&mut warnings);
+        outcome
+    }
+
+    /// Both steps of admission, for a deletion: upstream runs them right before each write.
+    pub(crate) async fn admit_deletion(&mut self, object: &Value) -> Result<(), Status> {
+        self.mutate(Operation::Delete, Some(object), None).await?;
+        self.validate(Operation::Delete, Some(object), None).await
     }
 
     fn admission_attributes(&self, object: Option<&Value>) -> Attributes {
@@ -154,7 +195,32 @@ impl<'a> Scope<'a> {
         {
             object.name().clone_into(&mut attributes.name);
         }
+        let of_namespace = attributes.group.is_empty() && attributes.resource == "namespaces";
+        if of_namespace && attributes.namespace.is_empty() {
+            attributes.namespace.clone_from(&attributes.name);
+        }
         attributes
+    }
+
+    /// What the context of a plugin is made of.
+    fn admission_parts<'r>(
+        &'r self,
+        attributes: &'r Attributes,
+        operation: Operation,
+        object: Option<&Value>,
+    ) -> Parts<'r> {
+        let name = match (self.of_collection, self.attributes.name.as_str()) {
+            (true, _) => "",
+            (false, "") => object.map(Value::name).unwrap_or_default(),
+            (false, name) => name,
+        };
+        let options = match operation {
+            Operation::Create => self.options.to_value("CreateOptions"),
+            Operation::Update => self.options.to_value("UpdateOptions"),
+            Operation::Delete => self.deletion.clone().unwrap_or_default(),
+        };
+        let forms = ResourceForms::new(self.server, self.resource, attributes, &self.subresource);
+        Parts { forms, name: name.to_owned(), options, reinvocation: Reinvocation::default() }
     }
 
     fn admission_request<'r>(
@@ -162,10 +228,11 @@ impl<'a> Scope<'a> {
         attributes: &'r Attributes,
         operation: Operation,
         old: Option<&'r Value>,
+        context: &'r Context<'r>,
     ) -> Admission<'r> {
         let info = &self.resource.info;
         let kind = info.subresource(&self.subresource).map_or(&info.kind, |subresource| &subresource.kind);
-        Admission { attributes, operation, kind, old, dry_run: self.options.dry_run }
+        Admission { attributes, operation, kind, old, dry_run: self.options.dry_run, context }
     }
 
     /// Records who wrote which fields, from `old` to `object`.
@@ -228,6 +295,26 @@ impl<'a> Scope<'a> {
         // Events of both groups are one kind inside.
         let group = if info.group == "events.k8s.io" { "" } else { &info.group };
         if errors.is_empty() { Ok(()) } else { Err(to_status(group, &info.kind, name, errors)) }
+    }
+}
+
+/// What a plugin is told of a write beside the object.
+struct Parts<'a> {
+    forms: ResourceForms<'a>,
+    name: String,
+    options: Value,
+    reinvocation: Reinvocation,
+}
+
+impl Parts<'_> {
+    fn context(&self, scope: &Scope<'_>) -> Context<'_> {
+        Context {
+            forms: &self.forms,
+            name: &self.name,
+            options: &self.options,
+            deadline: scope.deadline,
+            reinvocation: &self.reinvocation,
+        }
     }
 }
 

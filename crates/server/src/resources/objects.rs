@@ -114,6 +114,9 @@ fn scope<'a>(
         options: WriteOptions::default(),
         manager: MANAGER.to_owned(),
         admission: false,
+        deadline: None,
+        deletion: None,
+        of_collection: false,
         warnings: Vec::new(),
     }
 }

@@ -8,6 +8,7 @@ pub mod linger;
 pub mod listener;
 pub(crate) mod pipeline;
 pub mod tls;
+mod warnings;
 
 pub use self::in_process::InProcess;
 pub use self::pipeline::MAX_READS;

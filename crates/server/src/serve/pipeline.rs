@@ -14,6 +14,7 @@ use http::{Method, Request, Response, StatusCode};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use super::warnings;
 use crate::authz::{self, impersonation};
 use crate::body::{self, Body};
 use crate::handlers::call::Call;
@@ -42,12 +43,6 @@ const MAX_PROBES: usize = 20;
 
 /// Nobody keeps the administrators out, as upstream.
 const PRIVILEGED_GROUP: &str = "system:masters";
-
-/// Runes of all warnings of one answer; above it each is cut to [`WARNING_CUT`].
-const MAX_WARNINGS: usize = 4096;
-
-/// Runes to which a warning is cut when there are too many.
-const WARNING_CUT: usize = 256;
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
@@ -153,10 +148,8 @@ impl Pipeline {
         if let Ok(audit_id) = HeaderValue::from_str(&audit_id) {
             headers.insert(AUDIT_ID, audit_id);
         }
-        for warning in shortened(std::mem::take(&mut record.warnings)) {
-            if let Ok(value) = HeaderValue::from_str(&warning_header(&warning)) {
-                headers.append(http::header::WARNING, value);
-            }
+        for warning in warnings::headers(std::mem::take(&mut record.warnings)) {
+            headers.append(http::header::WARNING, warning);
         }
         if let Some(info) = &info {
             let elapsed = self.server.clock.monotonic().saturating_sub(started);
@@ -199,6 +192,7 @@ impl Pipeline {
         }
         let deadline =
             if is_long_running(info) { None } else { Some(request_deadline(&parts.method, query)?) };
+        let must_end = deadline.map(|(limit, _)| self.server.clock.monotonic() + limit);
         let run = async {
             let authenticated = self.authenticate(parts, peer).await?;
             record.warnings.extend(authenticated.warnings);
@@ -224,6 +218,7 @@ impl Pipeline {
                 query: Arc::clone(query),
                 headers: Arc::clone(&parts.headers),
                 attributes,
+                deadline: must_end,
                 body: Mutex::new(Some(body)),
                 warnings: Vec::new(),
             };
@@ -419,57 +414,9 @@ fn timed_out(text: &str) -> Status {
     status
 }
 
-/// Each warning once; when all together are too long, each one cut.
-fn shortened(warnings: Vec<String>) -> Vec<String> {
-    let mut seen = std::collections::BTreeSet::new();
-    let warnings: Vec<String> = warnings.into_iter().filter(|text| seen.insert(text.clone())).collect();
-    let runes: usize = warnings.iter().map(|text| text.chars().count()).sum();
-    if runes <= MAX_WARNINGS {
-        return warnings;
-    }
-    let mut left = MAX_WARNINGS;
-    let mut kept = Vec::new();
-    for warning in warnings {
-        let cut: String = warning.chars().take(WARNING_CUT.min(left)).collect();
-        if cut.is_empty() {
-            break;
-        }
-        left -= cut.chars().count();
-        kept.push(cut);
-    }
-    kept
-}
-
-/// `299 - "text"`; control characters become spaces.
-fn warning_header(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 10);
-    quoted.push_str("299 - \"");
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => {
-                quoted.push('\\');
-                quoted.push(character);
-            }
-            control if control.is_control() => quoted.push(' '),
-            other => quoted.push(other),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn warnings_are_quoted_and_cut() {
-        assert_eq!(warning_header("unknown field \"a\""), "299 - \"unknown field \\\"a\\\"\"");
-        assert_eq!(shortened(vec!["a".into(), "a".into()]), ["a"]);
-        let long = "x".repeat(5000);
-        let cut = shortened(vec![long, "y".to_owned()]);
-        assert_eq!((cut[0].len(), cut[1].as_str()), (WARNING_CUT, "y"));
-    }
 
     #[test]
     fn deadlines_follow_the_parameter_up_to_the_cap() {

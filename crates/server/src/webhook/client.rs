@@ -12,7 +12,7 @@ use bytes::Bytes;
 use coffer_types::time::Clock;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{Request, Uri};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -21,12 +21,13 @@ use rustls::pki_types::pem::PemObject;
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio::net::TcpStream;
 
+use super::pieces::Pieces;
 use super::service::Resolve;
 use super::target::Target;
 use crate::quote;
 
-/// How long one call may take, its answer included: upstream's.
-const DEADLINE: Duration = Duration::from_secs(30);
+/// Go's words for a time that is over.
+const OVERDUE: &str = "context deadline exceeded";
 /// The largest answer.
 const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
 /// Idle connections that are kept.
@@ -35,9 +36,11 @@ const IDLE: usize = 4;
 /// A client of one webhook, with connections of its own.
 pub(crate) struct WebhookClient {
     target: Target,
-    client: Client<HttpsConnector<Dial>, Full<Bytes>>,
+    client: Client<HttpsConnector<Dial>, Pieces>,
     clock: Arc<dyn Clock>,
     answer_limit: usize,
+    /// What is said of a webhook that does not answer in time.
+    pub(crate) overdue: &'static str,
 }
 
 impl WebhookClient {
@@ -52,49 +55,72 @@ impl WebhookClient {
             .enable_http1()
             .wrap_connector(Dial { service: target.service.clone(), services });
         let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(IDLE).build(connector);
-        Ok(Self { target, client, clock, answer_limit: ANSWER_LIMIT })
+        Ok(Self { target, client, clock, answer_limit: ANSWER_LIMIT, overdue: OVERDUE })
     }
 
-    /// Sends JSON and gives the JSON that is answered.
-    pub(crate) async fn post(&self, body: Vec<u8>) -> Result<Bytes, String> {
-        let url = self.target.url();
-        let failed = |why: String| format!("Post {}: {why}", quote(&url));
+    /// Sends JSON and gives the JSON that is answered. `limit` is for all of it, the answer included.
+    pub(crate) async fn post(&self, body: Pieces, limit: Duration) -> Result<Bytes, CallError> {
+        let url = self.target.url(limit);
+        let failed = |why: String| CallError { text: format!("Post {}: {why}", quote(&url)), code: None };
         let request = Request::post(&url)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, */*")
             .header(USER_AGENT, "kube-apiserver-admission")
-            .body(Full::new(Bytes::from(body)))
+            .body(body)
             .map_err(|_| failed("the address is not valid".to_owned()))?;
-        let exchange = self.exchange(request);
+        let mut answered = false;
+        let exchange = self.exchange(request, &mut answered);
         let outcome = tokio::select! {
-            outcome = exchange => outcome,
-            () = self.clock.sleep(DEADLINE) => Err(Failure::Call(
-                "context deadline exceeded (Client.Timeout exceeded while awaiting headers)".to_owned(),
-            )),
+            outcome = exchange => Some(outcome),
+            () = self.clock.sleep(limit) => None,
         };
-        outcome.map_err(|failure| match failure {
-            Failure::Call(why) => failed(why),
-            Failure::Answer(why) => why,
-        })
+        match outcome {
+            Some(Ok(body)) => Ok(body),
+            Some(Err(Failure::Call(why))) => Err(failed(why)),
+            Some(Err(Failure::Answer(text))) => Err(CallError { text, code: None }),
+            Some(Err(Failure::Refused(code))) => Err(CallError { text: refused(code), code: Some(code) }),
+            None if answered => Err(CallError { text: unreadable(OVERDUE), code: None }),
+            None => Err(failed(self.overdue.to_owned())),
+        }
     }
 
-    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Bytes, Failure> {
+    async fn exchange(&self, request: Request<Pieces>, answered: &mut bool) -> Result<Bytes, Failure> {
         let response = self.client.request(request).await;
         let response = response.map_err(|error| Failure::Call(cause(&error)))?;
+        *answered = true;
         let code = response.status().as_u16();
         if !(200..300).contains(&code) {
-            return Err(Failure::Answer(refused(code)));
+            return Err(Failure::Refused(code));
         }
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = kind.unwrap_or_default().to_owned();
         let body = Limited::new(response.into_body(), self.answer_limit).collect().await;
-        body.map(|body| body.to_bytes()).map_err(|error| {
+        let body = body.map(http_body_util::Collected::to_bytes).map_err(|error| {
             Failure::Answer(if error.is::<http_body_util::LengthLimitError>() {
                 format!("the answer is larger than {} bytes", self.answer_limit)
             } else {
-                "unexpected error when reading response body. Please retry. Original error: unexpected EOF"
-                    .to_owned()
+                unreadable("unexpected EOF")
             })
-        })
+        })?;
+        if body.is_empty() {
+            let text = format!("0-length response with status code: {code} and content type: {kind}");
+            return Err(Failure::Answer(text));
+        }
+        Ok(body)
     }
+}
+
+/// Why a call gave no answer that can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CallError {
+    /// In upstream's words, without anything of what was sent or answered.
+    pub(crate) text: String,
+    /// The status code, when that is why.
+    pub(crate) code: Option<u16>,
+}
+
+fn unreadable(why: &str) -> String {
+    format!("unexpected error when reading response body. Please retry. Original error: {why}")
 }
 
 enum Failure {
@@ -102,6 +128,8 @@ enum Failure {
     Call(String),
     /// The answer cannot be used.
     Answer(String),
+    /// The answer has this code.
+    Refused(u16),
 }
 
 /// What upstream's client makes of a status code when nothing else is known. It quotes the answer; here
@@ -271,6 +299,8 @@ mod tests {
 
     use super::*;
 
+    const LIMIT: Duration = Duration::from_secs(30);
+
     struct At(u16);
 
     #[async_trait]
@@ -309,7 +339,7 @@ mod tests {
     async fn a_call_is_one_post() {
         let (port, server) = serve(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await;
         let hook = client(target(&format!("http://127.0.0.1:{port}/convert")), 0);
-        assert_eq!(hook.post(b"{}".to_vec()).await.as_deref(), Ok(&b"{}"[..]));
+        assert_eq!(hook.post(b"{}".to_vec().into(), LIMIT).await.as_deref(), Ok(&b"{}"[..]));
         let sent = server.await.expect("served");
         assert!(sent.starts_with("POST /convert?timeout=30s HTTP/1.1\r\n"), "{sent}");
         assert!(sent.contains("content-type: application/json\r\n"), "{sent}");
@@ -325,16 +355,16 @@ mod tests {
         let mut hook = Target::of(&service).expect("a target");
         // Without TLS, to see the request.
         hook.scheme = "http".to_owned();
-        assert_eq!(client(hook, port).post(Vec::new()).await.as_deref(), Ok(&b"{}"[..]));
+        assert_eq!(client(hook, port).post(Vec::new().into(), LIMIT).await.as_deref(), Ok(&b"{}"[..]));
         let sent = server.await.expect("served");
         assert!(sent.contains("host: hook.ns.svc:443\r\n"), "{sent}");
         let other = coffer_types::Value::from([(
             "service",
             coffer_types::Value::from([("namespace", "ns"), ("name", "other")]),
         )]);
-        let error = client(Target::of(&other).expect("a target"), port).post(Vec::new()).await;
+        let error = client(Target::of(&other).expect("a target"), port).post(Vec::new().into(), LIMIT).await;
         let expected = "Post \"https://other.ns.svc:443/?timeout=30s\": service \"other\" not found";
-        assert_eq!(error.expect_err("no service"), expected);
+        assert_eq!(error.expect_err("no service").text, expected);
     }
 
     #[tokio::test]
@@ -355,7 +385,7 @@ mod tests {
         ] {
             let (port, _server) = serve(answer).await;
             let hook = client(target(&format!("http://127.0.0.1:{port}/")), 0);
-            assert_eq!(hook.post(Vec::new()).await.expect_err("refused"), expected);
+            assert_eq!(hook.post(Vec::new().into(), LIMIT).await.expect_err("refused").text, expected);
         }
         let (port, server) = serve(b"").await;
         server.abort();
@@ -364,7 +394,40 @@ mod tests {
         let expected = format!(
             "Post \"https://127.0.0.1:{port}/x?timeout=30s\": dial tcp 127.0.0.1:{port}: connect: connection refused"
         );
-        assert_eq!(hook.post(Vec::new()).await.expect_err("nobody there"), expected);
+        assert_eq!(hook.post(Vec::new().into(), LIMIT).await.expect_err("nobody there").text, expected);
+    }
+
+    #[tokio::test]
+    async fn a_webhook_that_hangs_is_left_after_its_time() {
+        let limit = Duration::from_millis(50);
+        for (answer, expected) in [
+            (&b""[..], "Post \"URL?timeout=1s\": context deadline exceeded"),
+            (
+                b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{",
+                "unexpected error when reading response body. Please retry. Original error: context deadline exceeded",
+            ),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let port = listener.local_addr().expect("an address").port();
+            let _hangs = tokio::spawn(async move {
+                let (mut stream, _) = listener.accept().await.expect("a connection");
+                let _request = stream.read(&mut [0; 4096]).await.expect("a request");
+                stream.write_all(answer).await.expect("written");
+                std::future::pending::<()>().await;
+            });
+            let url = format!("http://127.0.0.1:{port}/");
+            let error = client(target(&url), 0).post(Vec::new().into(), limit).await.expect_err("it hangs");
+            assert_eq!(error.text.replace(&url, "URL"), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_empty_answer_is_none() {
+        let (port, _server) =
+            serve(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 0\r\n\r\n").await;
+        let hook = client(target(&format!("http://127.0.0.1:{port}/")), 0);
+        let error = hook.post(Vec::new().into(), LIMIT).await.expect_err("nothing");
+        assert_eq!(error.text, "0-length response with status code: 200 and content type: text/plain");
     }
 
     #[tokio::test]
@@ -372,7 +435,10 @@ mod tests {
         let (port, _server) = serve(b"HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\nhello world").await;
         let mut hook = client(target(&format!("http://127.0.0.1:{port}/")), 0);
         hook.answer_limit = 10;
-        assert_eq!(hook.post(Vec::new()).await.expect_err("too large"), "the answer is larger than 10 bytes");
+        assert_eq!(
+            hook.post(Vec::new().into(), LIMIT).await.expect_err("too large").text,
+            "the answer is larger than 10 bytes"
+        );
     }
 
     #[test]

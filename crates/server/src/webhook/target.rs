@@ -1,5 +1,7 @@
 //! Where a webhook is and whom it is trusted by: the `clientConfig` of a definition or a configuration.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use coffer_types::Value;
@@ -55,9 +57,10 @@ impl Target {
         })
     }
 
-    /// The address as errors name it.
-    pub(crate) fn url(&self) -> String {
-        format!("{}://{}{}?timeout=30s", self.scheme, self.authority, self.path)
+    /// The address as errors name it. The webhook is told how long it may take, in whole seconds.
+    pub(crate) fn url(&self, limit: Duration) -> String {
+        let seconds = limit.as_secs() + u64::from(limit.subsec_nanos() > 0);
+        format!("{}://{}{}?timeout={seconds}s", self.scheme, self.authority, self.path)
     }
 }
 
@@ -248,7 +251,7 @@ mod tests {
             ("{service: {namespace: ns, name: hook}}", Ok("https://hook.ns.svc:443/?timeout=30s")),
             ("{}", Err("webhook configuration must have either service or URL")),
         ] {
-            let found = Target::of(&yaml(config)).map(|target| target.url());
+            let found = Target::of(&yaml(config)).map(|target| target.url(Duration::from_millis(29_500)));
             assert_eq!(found.as_deref().map_err(String::as_str), expected, "{config}");
         }
     }

@@ -56,6 +56,13 @@ impl Schemas {
         Ok(object)
     }
 
+    /// Fills in the defaults of the version that an object is in.
+    pub(super) fn fill_in(&self, object: &mut Value) {
+        if let Some(schema) = self.of(object.api_version()).cloned() {
+            defaults::apply(object, &schema);
+        }
+    }
+
     /// The object in another version, when nothing converts but the version's name.
     fn rename(&self, object: &mut Value, api_version: &str, kind: &str) {
         if object.api_version() == api_version && object.kind() == kind {
@@ -221,6 +228,24 @@ impl CustomWire {
     /// Types the metadata, prunes and defaults.
     pub(super) fn accept(&self, object: Value, strict: Vec<String>) -> Result<Decoded, String> {
         self.typed(object, strict, defaults::apply)
+    }
+
+    /// A patched tree with metadata of the known shape, and nothing else looked at.
+    pub(super) fn reshape(tree: &Value) -> Result<Value, String> {
+        if tree.as_object().is_none() {
+            return Err(format!(
+                "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                tree.json_kind()
+            ));
+        }
+        if tree.kind().is_empty() {
+            return Err("Object 'Kind' is missing in '<content redacted>'".to_owned());
+        }
+        let mut object = tree.clone();
+        if let (Some(meta), Some(message)) = (tree.get("metadata"), meta_message()) {
+            object.set(&["metadata"], json::retype(message, meta).map_err(|error| error.0)?.object);
+        }
+        Ok(object)
     }
 
     fn typed(

@@ -15,14 +15,14 @@ const RENAMED: &[(&str, &str)] = &[
 ];
 
 /// The core Event of an `events.k8s.io/v1` Event.
-pub(super) fn to_core(mut event: Value) -> Value {
+pub(crate) fn to_core(mut event: Value) -> Value {
     rename(&mut event, |(new, core)| (new, core));
     event.set_type("v1", "Event");
     event
 }
 
 /// The `events.k8s.io/v1` Event of a core Event.
-pub(super) fn from_core(mut event: Value) -> Value {
+pub(crate) fn from_core(mut event: Value) -> Value {
     rename(&mut event, |(new, core)| (core, new));
     event.set_type("events.k8s.io/v1", "Event");
     event

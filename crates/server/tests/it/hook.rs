@@ -1,4 +1,4 @@
-//! A conversion webhook on a socket of its own.
+//! A webhook on a socket of its own, for conversions and for admission.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,20 +16,29 @@ use tokio::net::TcpListener;
 /// What a webhook answers to the objects of a review; an error is the message of a failure.
 type Convert = dyn Fn(&str, Vec<Value>) -> Result<Vec<Value>, String> + Send + Sync;
 
+/// What a webhook makes of a path and a review.
+type Answer = dyn Fn(&str, Value) -> Value + Send + Sync;
+
 /// A running webhook.
 pub(crate) struct Hook {
     pub(crate) port: u16,
     /// `caBundle`.
     pub(crate) bundle: String,
     calls: Arc<AtomicUsize>,
-    convert: Arc<Mutex<Arc<Convert>>>,
+    answer: Arc<Mutex<Arc<Answer>>>,
 }
 
 impl Hook {
-    /// Starts one that is known as 127.0.0.1 and as the service `hook` in `default`.
+    /// Starts one that converts.
     pub(crate) async fn start(
         convert: impl Fn(&str, Vec<Value>) -> Result<Vec<Value>, String> + Send + Sync + 'static,
     ) -> Self {
+        Self::answering(move |_, review| converted(&review, &convert)).await
+    }
+
+    /// Starts one that is known as 127.0.0.1 and as the service `hook` in `default`. It does not answer to
+    /// what it makes `null` of.
+    pub(crate) async fn answering(answer: impl Fn(&str, Value) -> Value + Send + Sync + 'static) -> Self {
         let names = vec!["127.0.0.1".to_owned(), "hook.default.svc".to_owned()];
         let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
@@ -46,22 +55,28 @@ impl Hook {
             port: listener.local_addr().expect("an address").port(),
             bundle: base64::engine::general_purpose::STANDARD.encode(made.cert.pem()),
             calls: Arc::default(),
-            convert: Arc::new(Mutex::new(Arc::new(convert))),
+            answer: Arc::new(Mutex::new(Arc::new(answer))),
         };
-        let (calls, convert) = (Arc::clone(&hook.calls), Arc::clone(&hook.convert));
+        let (calls, answer) = (Arc::clone(&hook.calls), Arc::clone(&hook.answer));
         tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.expect("a connection");
-                let (acceptor, calls, convert) = (acceptor.clone(), Arc::clone(&calls), Arc::clone(&convert));
+                let (acceptor, calls, answer) = (acceptor.clone(), Arc::clone(&calls), Arc::clone(&answer));
                 tokio::spawn(async move {
                     let Ok(stream) = acceptor.accept(stream).await else { return };
                     let service =
                         hyper::service::service_fn(move |request: http::Request<hyper::body::Incoming>| {
-                            let (calls, convert) = (Arc::clone(&calls), Arc::clone(&*convert.lock()));
+                            let (calls, answer) = (Arc::clone(&calls), Arc::clone(&*answer.lock()));
                             async move {
+                                let path = request.uri().path().to_owned();
                                 let body = request.into_body().collect().await.expect("a body").to_bytes();
                                 calls.fetch_add(1, Ordering::SeqCst);
-                                let answer = review(&body, &*convert);
+                                let review = serde_json::from_slice(&body).expect("a review");
+                                let answer = answer(&path, review);
+                                if answer.is_null() {
+                                    std::future::pending::<()>().await;
+                                }
+                                let answer = answer.to_string();
                                 Ok::<_, Infallible>(http::Response::new(Full::new(Bytes::from(answer))))
                             }
                         });
@@ -79,12 +94,17 @@ impl Hook {
         &self,
         convert: impl Fn(&str, Vec<Value>) -> Result<Vec<Value>, String> + Send + Sync + 'static,
     ) {
-        *self.convert.lock() = Arc::new(convert);
+        *self.answer.lock() = Arc::new(move |_: &str, review: Value| converted(&review, &convert));
     }
 
     /// How often it was called.
     pub(crate) fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
+    }
+
+    /// A `clientConfig` that calls a path.
+    pub(crate) fn client_config(&self, path: &str) -> Value {
+        json!({"url": format!("https://127.0.0.1:{}{path}", self.port), "caBundle": self.bundle})
     }
 
     /// A `conversion` of a definition that calls it by its address.
@@ -95,8 +115,7 @@ impl Hook {
     }
 }
 
-fn review(body: &[u8], convert: &Convert) -> String {
-    let review: Value = serde_json::from_slice(body).expect("a review");
+fn converted(review: &Value, convert: &Convert) -> Value {
     let request = &review["request"];
     let desired = request["desiredAPIVersion"].as_str().expect("a version");
     let objects = request["objects"].as_array().expect("objects").clone();
@@ -106,5 +125,5 @@ fn review(body: &[u8], convert: &Convert) -> String {
         }
         Err(message) => json!({"uid": request["uid"], "result": {"status": "Failure", "message": message}}),
     };
-    json!({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": result}).to_string()
+    json!({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": result})
 }

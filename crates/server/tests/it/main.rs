@@ -25,4 +25,5 @@ mod secured;
 mod siblings;
 mod support;
 mod unreadable;
+mod webhooks;
 mod wire_client;

@@ -262,7 +262,7 @@ mod tests {
             assert!(!list.push(format!("/registry/secrets/ns/{name}"), error));
         }
         let status = list.finish(&resource).expect_err("unreadable");
-        assert_eq!((status.code, status.reason), (500, "StoreReadError"));
+        assert_eq!((status.code, &*status.reason), (500, "StoreReadError"));
         assert_eq!(
             status.message,
             "failed to read one or more secrets from the storage: StorageError: corrupt object, Code: 7, \

@@ -37,7 +37,7 @@ async fn a_request_waits_three_seconds_for_a_cache_that_is_not_filled() {
     world.clock.advance(Duration::from_millis(1));
     let error =
         tokio::time::timeout(Duration::from_secs(30), waiting).await.expect("then").expect_err("refused");
-    assert_eq!((error.code, error.reason), (429, "TooManyRequests"));
+    assert_eq!((error.code, &*error.reason), (429, "TooManyRequests"));
 
     // The next one is there when the engine comes back, and has its answer.
     let mut waiting = pin!(world.store.list(list("")));

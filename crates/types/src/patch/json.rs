@@ -1,6 +1,7 @@
 //! JSON patch (RFC 6902) as the API server applies it: with limits, and with the
 //! original library's leniency (`replace` and `test` of a missing member work as on null).
 
+use crate::go_quote::go_quote;
 use crate::{Map, Value};
 
 /// Most operations of one patch.
@@ -56,90 +57,115 @@ fn unmarshal(kind: &str, into: &str) -> JsonPatchError {
 }
 
 fn one(document: &mut Value, operation: &Value, spent: &mut Spent) -> Result<(), String> {
-    let path = || text(operation, "path");
-    let value = || operation.get("value").cloned().unwrap_or_default();
-    match text(operation, "op").unwrap_or("unknown") {
-        "add" => add(document, path()?, value(), spent),
-        "remove" => remove(document, path()?, spent).map(drop),
-        "replace" => replace(document, path()?, value()),
-        "move" => {
-            let moved = remove(document, text(operation, "from")?, spent)?;
-            add(document, path()?, moved, spent)
+    match operation.get("op").and_then(Value::as_str).unwrap_or("unknown") {
+        "add" => add(document, operation, spent),
+        "remove" => {
+            let path = text(operation, "path").map_err(|_| failed_to_decode("remove", "path", MISSING))?;
+            let place = find(document, path).ok_or_else(|| absent_quoted("remove", path))?;
+            place.remove(spent).map(drop).map_err(|why| format!("error in remove for path: '{path}': {why}"))
         }
-        "copy" => {
-            let source = find(document, text(operation, "from")?)?.get()?;
-            let source = match source {
-                Some(source) => {
-                    spent.copy(source)?;
-                    source.clone()
-                }
-                None => Value::Null,
-            };
-            add(document, path()?, source, spent)
-        }
-        "test" => test(document, path()?, &value()),
-        _ => Err("Unexpected kind of operation".to_owned()),
+        "replace" => replace(document, operation),
+        "move" => move_on(document, operation, spent),
+        "copy" => copy(document, operation, spent),
+        "test" => test(document, operation),
+        other => Err(format!("Unexpected kind: {other}")),
     }
+}
+
+/// What the original library says of what is not there.
+const MISSING: &str = "missing value";
+
+fn failed_to_decode(operation: &str, field: &str, why: &str) -> String {
+    format!("{operation} operation failed to decode {field}: {why}")
+}
+
+fn absent(operation: &str, what: &str, path: &str) -> String {
+    format!("{operation} operation does not apply: doc is missing {what}: {path}: {MISSING}")
+}
+
+fn absent_quoted(operation: &str, path: &str) -> String {
+    format!("{operation} operation does not apply: doc is missing path: \"{path}\": {MISSING}")
 }
 
 fn text<'a>(operation: &'a Value, field: &str) -> Result<&'a str, String> {
-    operation.get(field).and_then(Value::as_str).ok_or_else(|| format!("operation missing {field} field"))
+    let comma = if field == "from" { "," } else { "" };
+    operation
+        .get(field)
+        .and_then(Value::as_str)
+        .ok_or_else(|| format!("operation{comma} missing {field} field: {MISSING}"))
 }
 
-fn add(document: &mut Value, path: &str, value: Value, spent: &mut Spent) -> Result<(), String> {
-    match find(document, path)? {
-        Place::Member(members, key) => {
-            members.insert(key, value);
-        }
-        Place::Item(items, key) if key == "-" => items.push(value),
-        Place::Item(items, key) => {
-            let index = index(&key, items.len() + 1)?;
-            spent.shift(items.len() - index)?;
-            items.insert(index, value);
-        }
-    }
-    Ok(())
+fn value_of(operation: &Value) -> Value {
+    operation.get("value").cloned().unwrap_or_default()
 }
 
-fn remove(document: &mut Value, path: &str, spent: &mut Spent) -> Result<Value, String> {
-    match find(document, path)? {
-        Place::Member(members, key) => {
-            members.remove(&key).ok_or_else(|| "Unable to remove nonexistent key".to_owned())
-        }
-        Place::Item(items, key) => {
-            let index = index(&key, items.len())?;
-            spent.shift(items.len() - index)?;
-            Ok(items.remove(index))
-        }
-    }
+fn add(document: &mut Value, operation: &Value, spent: &mut Spent) -> Result<(), String> {
+    let path = text(operation, "path").map_err(|_| failed_to_decode("add", "path", MISSING))?;
+    let place = find(document, path).ok_or_else(|| absent_quoted("add", path))?;
+    place.add(value_of(operation), spent).map_err(|why| format!("error in add for path: '{path}': {why}"))
 }
 
-fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
+fn replace(document: &mut Value, operation: &Value) -> Result<(), String> {
+    let path = text(operation, "path").map_err(|why| failed_to_decode("replace", "path", &why))?;
+    let value = value_of(operation);
     if path.is_empty() {
         if !matches!(value, Value::Object(_) | Value::Array(_)) {
-            return Err("replace operation value must be object or array".to_owned());
+            return Err("replace operation value must be object or array: %!w(<nil>)".to_owned());
         }
         *document = value;
         return Ok(());
     }
-    match find(document, path)? {
+    let place = find(document, path).ok_or_else(|| absent("replace", "path", path))?;
+    match place {
         Place::Member(members, key) => {
             members.insert(key, value);
         }
         Place::Item(items, key) => {
-            let index = index(&key, items.len())?;
+            let index = index(&key, items.len()).map_err(|_| absent("replace", "key", path))?;
             items[index] = value;
         }
     }
     Ok(())
 }
 
-fn test(document: &mut Value, path: &str, value: &Value) -> Result<(), String> {
-    let equal = match path {
-        "" => document == value,
-        _ => find(document, path)?.get()?.unwrap_or(&Value::Null) == value,
+fn move_on(document: &mut Value, operation: &Value, spent: &mut Spent) -> Result<(), String> {
+    let from = text(operation, "from").map_err(|why| failed_to_decode("move", "from", &why))?;
+    let place = find(document, from).ok_or_else(|| absent("move", "from path", from))?;
+    let key = place.key().to_owned();
+    let moved = place.remove(spent).map_err(|why| format!("error in move for path: '{key}': {why}"))?;
+    let path = text(operation, "path").map_err(|why| failed_to_decode("move", "path", &why))?;
+    let place = find(document, path).ok_or_else(|| absent("move", "destination path", path))?;
+    place.add(moved, spent).map_err(|why| format!("error in move for path: '{path}': {why}"))
+}
+
+fn copy(document: &mut Value, operation: &Value, spent: &mut Spent) -> Result<(), String> {
+    let from = text(operation, "from").map_err(|why| failed_to_decode("copy", "from", &why))?;
+    let place = find(document, from).ok_or_else(|| absent("copy", "from path", from))?;
+    let source = place.get().map_err(|why| format!("error in copy for from: '{from}': {why}"))?;
+    let source = match source {
+        Some(source) => {
+            spent.copy(source)?;
+            source.clone()
+        }
+        None => Value::Null,
     };
-    if equal { Ok(()) } else { Err("testing value failed: test failed".to_owned()) }
+    let path = text(operation, "path").map_err(|_| failed_to_decode("copy", "path", MISSING))?;
+    let place = find(document, path).ok_or_else(|| absent("copy", "destination path", path))?;
+    place.add(source, spent).map_err(|why| format!("error while adding value during copy: {why}"))
+}
+
+fn test(document: &mut Value, operation: &Value) -> Result<(), String> {
+    let path = text(operation, "path").map_err(|why| failed_to_decode("test", "path", &why))?;
+    let value = value_of(operation);
+    let equal = if path.is_empty() {
+        *document == value
+    } else {
+        let place = find(document, path)
+            .ok_or_else(|| format!("test operation does not apply: is missing path: {path}: {MISSING}"))?;
+        let found = place.get().map_err(|why| format!("error in test for path: '{path}': {why}"))?;
+        *found.unwrap_or(&Value::Null) == value
+    };
+    if equal { Ok(()) } else { Err(format!("testing value {path} failed: test failed")) }
 }
 
 /// Where a pointer leads: a member that may not be there, or an item by its number's text.
@@ -149,6 +175,12 @@ enum Place<'a> {
 }
 
 impl<'a> Place<'a> {
+    fn key(&self) -> &str {
+        match self {
+            Self::Member(_, key) | Self::Item(_, key) => key,
+        }
+    }
+
     fn get(self) -> Result<Option<&'a Value>, String> {
         match self {
             Self::Member(members, key) => Ok(members.get(&key)),
@@ -158,29 +190,60 @@ impl<'a> Place<'a> {
             }
         }
     }
+
+    fn add(self, value: Value, spent: &mut Spent) -> Result<(), String> {
+        match self {
+            Self::Member(members, key) => {
+                members.insert(key, value);
+            }
+            Self::Item(items, key) if key == "-" => items.push(value),
+            Self::Item(items, key) => {
+                if let Err(why) = number(&key) {
+                    return Err(format!("value was not a proper array index: '{key}': {why}"));
+                }
+                let index = index(&key, items.len() + 1)?;
+                spent.shift(items.len() - index)?;
+                items.insert(index, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn remove(self, spent: &mut Spent) -> Result<Value, String> {
+        match self {
+            Self::Member(members, key) => members
+                .remove(&key)
+                .ok_or_else(|| format!("Unable to remove nonexistent key: {key}: {MISSING}")),
+            Self::Item(items, key) => {
+                let index = index(&key, items.len())?;
+                spent.shift(items.len() - index)?;
+                Ok(items.remove(index))
+            }
+        }
+    }
 }
 
-fn find<'a>(document: &'a mut Value, path: &str) -> Result<Place<'a>, String> {
-    let missing = || "operation does not apply: doc is missing path: missing value".to_owned();
+/// `None` where a part before the last is not there.
+fn find<'a>(document: &'a mut Value, path: &str) -> Option<Place<'a>> {
     // What stands before the first slash does not count.
-    let (_, path) = path.split_once('/').ok_or_else(missing)?;
+    let (_, path) = path.split_once('/')?;
     let (parents, last) = path.rsplit_once('/').map_or((None, path), |(parents, last)| (Some(parents), last));
     let mut current = document;
     for part in parents.into_iter().flat_map(|parents| parents.split('/')) {
         let key = unescape(part);
         current = match current {
-            Value::Object(members) => members.get_mut(&key).ok_or_else(missing)?,
+            Value::Object(members) => members.get_mut(&key)?,
             Value::Array(items) => {
-                let index = index(&key, items.len()).map_err(|_| missing())?;
+                let index = index(&key, items.len()).ok()?;
                 &mut items[index]
             }
-            _ => return Err(missing()),
+            _ => return None,
         };
     }
     match current {
-        Value::Object(members) => Ok(Place::Member(members, unescape(last))),
-        Value::Array(items) => Ok(Place::Item(items, unescape(last))),
-        _ => Err(missing()),
+        Value::Object(members) => Some(Place::Member(members, unescape(last))),
+        Value::Array(items) => Some(Place::Item(items, unescape(last))),
+        _ => None,
     }
 }
 
@@ -190,12 +253,17 @@ fn unescape(part: &str) -> String {
 
 /// An index below `length`; a negative one counts from the end, as the original library has it.
 fn index(key: &str, length: usize) -> Result<usize, String> {
-    let number: i64 = key.parse().map_err(|_| "value was not a proper array index".to_owned())?;
+    let number = number(key)?;
     let from_start = if number < 0 { number + i64::try_from(length).unwrap_or(i64::MAX) } else { number };
     usize::try_from(from_start)
         .ok()
         .filter(|index| *index < length)
-        .ok_or_else(|| format!("Unable to access invalid index: {number}"))
+        .ok_or_else(|| format!("Unable to access invalid index: {number}: invalid index referenced"))
+}
+
+/// Go's `strconv.Atoi`.
+fn number(key: &str) -> Result<i64, String> {
+    key.parse().map_err(|_| format!("strconv.Atoi: parsing {}: invalid syntax", go_quote(key)))
 }
 
 /// What the operations have cost so far.
@@ -306,6 +374,69 @@ mod tests {
         one(r#"{"a/b":1,"~":2}"#, r#"{"op":"remove","path":"/~0"}"#, Ok(r#"{"a/b":1}"#));
         one("{}", r#"{"op":"x","path":"/a"}"#, Err("failed"));
         one("{}", r#"{"path":"/a"}"#, Err("failed"));
+    }
+
+    /// The words of the original library, which a client reads when a webhook patches badly.
+    #[test]
+    fn failures_are_worded_as_by_the_original_library() {
+        for (operation, expected) in [
+            (
+                r#"{"op":"add","path":"/x/y"}"#,
+                r#"add operation does not apply: doc is missing path: "/x/y": missing value"#,
+            ),
+            (r#"{"op":"add","value":1}"#, "add operation failed to decode path: missing value"),
+            (
+                r#"{"op":"add","path":"/l/x","value":1}"#,
+                r#"error in add for path: '/l/x': value was not a proper array index: 'x': strconv.Atoi: parsing "x": invalid syntax"#,
+            ),
+            (
+                r#"{"op":"add","path":"/l/9","value":1}"#,
+                "error in add for path: '/l/9': Unable to access invalid index: 9: invalid index referenced",
+            ),
+            (
+                r#"{"op":"remove","path":"/x"}"#,
+                "error in remove for path: '/x': Unable to remove nonexistent key: x: missing value",
+            ),
+            (
+                r#"{"op":"remove","path":"/x/y"}"#,
+                r#"remove operation does not apply: doc is missing path: "/x/y": missing value"#,
+            ),
+            (
+                r#"{"op":"replace","path":"/x/y"}"#,
+                "replace operation does not apply: doc is missing path: /x/y: missing value",
+            ),
+            (
+                r#"{"op":"replace","path":"/l/7"}"#,
+                "replace operation does not apply: doc is missing key: /l/7: missing value",
+            ),
+            (
+                r#"{"op":"replace"}"#,
+                "replace operation failed to decode path: operation missing path field: missing value",
+            ),
+            (
+                r#"{"op":"move","path":"/a"}"#,
+                "move operation failed to decode from: operation, missing from field: missing value",
+            ),
+            (
+                r#"{"op":"move","from":"/x","path":"/a"}"#,
+                "error in move for path: 'x': Unable to remove nonexistent key: x: missing value",
+            ),
+            (
+                r#"{"op":"copy","from":"/x/y","path":"/a"}"#,
+                "copy operation does not apply: doc is missing from path: /x/y: missing value",
+            ),
+            (r#"{"op":"test","path":"/l","value":1}"#, "testing value /l failed: test failed"),
+            (
+                r#"{"op":"test","path":"/x/y","value":1}"#,
+                "test operation does not apply: is missing path: /x/y: missing value",
+            ),
+            (r#"{"op":"spoil","path":"/l"}"#, "Unexpected kind: spoil"),
+            (r#"{"path":"/l"}"#, "Unexpected kind: unknown"),
+        ] {
+            let patch = object(&format!("[{operation}]"));
+            let error = apply(&mut object(r#"{"l":[]}"#), &patch).expect_err("it fails");
+            assert_eq!(error.to_string(), expected, "{operation}");
+        }
     }
 
     #[test]

@@ -502,7 +502,7 @@ mod tests {
         let missing = FieldError::required(&path, "name or generateName is required");
         let check = |group: &str, errors: &[FieldError], message: &str, causes: usize| {
             let status = to_status(group, "Secret", "s1", errors);
-            assert_eq!((status.code, status.reason), (422, "Invalid"));
+            assert_eq!((status.code, &*status.reason), (422, "Invalid"));
             assert_eq!(status.message, message);
             assert_eq!(status.details.expect("always there").causes.len(), causes);
         };

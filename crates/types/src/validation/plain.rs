@@ -116,6 +116,9 @@ pub fn default_namespace(object: &mut Value) {
     if !name.is_empty() {
         object.set(&["metadata", "labels", "kubernetes.io/metadata.name"], name);
     }
+    if object.str_at(&["status", "phase"]).is_empty() {
+        object.set(&["status", "phase"], "Active");
+    }
 }
 
 /// An update of a Namespace changes neither `spec.finalizers` nor `status`.

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::webhook::Webhook;
 use super::{APPLY, JSON, MERGE, PATCH, Request, TABLE, in_order, served};
 use crate::requests::{ask, both, client, compare, masks};
+use crate::webhook::Webhook;
 
 const DIFFERENCES: &[(&str, &str)] = &[];
 
@@ -119,7 +119,7 @@ const REQUESTS: &[Request] = &[
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn converted_resources_get_the_answers_of_kube_apiserver() {
-    let webhook = Webhook::start(convert);
+    let webhook = Webhook::converting(convert);
     let definition = definition(&webhook).to_string();
     let (coffer, stock, etcd) = both().await;
     let (from_stock, from_coffer) =
@@ -160,7 +160,7 @@ fn definition(webhook: &Webhook) -> Value {
         "spec": {"group": "convert.example.com", "scope": "Namespaced", "names": {"plural": "hosts", "kind": "Host"},
                  "conversion": {"strategy": "Webhook", "webhook": {
                      "conversionReviewVersions": ["v1"],
-                     "clientConfig": {"url": webhook.url(), "caBundle": webhook.bundle()}}},
+                     "clientConfig": {"url": webhook.url("/convert"), "caBundle": webhook.bundle()}}},
                  "versions": [
                      version("v1", true, json!({"hostPort": {"type": "string"}}), ".hostPort"),
                      version("v2", false, json!({"host": {"type": "string"}, "port": {"type": "string"}}), ".host")]}

@@ -33,7 +33,7 @@ pub(crate) async fn a_value_whose_key_is_gone_is_answered_while_it_is_cached(wor
     world.cached(revision).await;
     for at in [ReadAt::Latest, ReadAt::Any] {
         let error = world.get(&object, at).await.expect_err("no key");
-        assert_eq!((error.code, error.reason), (500, "InternalError"));
+        assert_eq!((error.code, &*error.reason), (500, "InternalError"));
     }
     // With the key it is back.
     world.transformer.other_key.store(false, Ordering::SeqCst);
@@ -54,7 +54,7 @@ pub(crate) async fn k21_k23_transformation_failure(world: World) {
     );
     for at in [ReadAt::Latest, ReadAt::Any, ReadAt::Exact(revision)] {
         let error = world.store.list(ListRequest { at, ..list("") }).await.expect_err("unreadable");
-        assert_eq!((error.code, error.reason), (500, "StoreReadError"));
+        assert_eq!((error.code, &*error.reason), (500, "StoreReadError"));
         assert_eq!(error.message, expected);
         let details = error.details.expect("details");
         assert_eq!((details.kind.as_str(), details.name.as_str()), ("pods", "list"));
@@ -69,7 +69,7 @@ pub(crate) async fn k21_k23_transformation_failure(world: World) {
     for at in [ReadAt::Latest, ReadAt::Any] {
         assert_eq!(world.get(&pod("first", "bar"), at).await.expect("readable").revision, good.revision);
         let error = world.get(&bad, at).await.expect_err("unreadable");
-        assert_eq!((error.code, error.reason), (500, "InternalError"));
+        assert_eq!((error.code, &*error.reason), (500, "InternalError"));
         let expected = format!(
             "Internal error occurred: StorageError: corrupt object, Code: 7, Key: /pods/second/baz, \
              ResourceVersion: 0, AdditionalErrorMsg: {REFUSED}{WAY_OUT}"
@@ -95,7 +95,7 @@ pub(crate) async fn k21_k23_transformation_failure(world: World) {
 pub(crate) async fn delete_expected_transform_or_decode_error(world: World) {
     world.create(&pod("ns", "good")).await;
     let error = world.store.delete_unreadable("ns", "good", false).await.expect_err("readable");
-    assert_eq!((error.code, error.reason), (409, "Conflict"));
+    assert_eq!((error.code, &*error.reason), (409, "Conflict"));
     assert!(
         error
             .message
@@ -111,7 +111,7 @@ pub(crate) async fn delete_expected_transform_or_decode_error(world: World) {
     let text = format!("AdditionalErrorMsg: object not decodable revision={revision}: ");
     assert!(error.message.contains(&text), "{error}");
     let error = world.delete(&bad).await.expect_err("undecodable");
-    assert_eq!((error.code, error.reason), (500, ""));
+    assert_eq!((error.code, &*error.reason), (500, ""));
     assert!(error.message.starts_with(&format!("object not decodable revision={revision}: ")), "{error}");
     world.store.delete_unreadable("ns", "bad", false).await.expect("removed");
     assert_eq!(world.read_raw("/registry/pods/ns/bad").await, None);
@@ -153,7 +153,7 @@ pub(crate) async fn an_unreadable_change_ends_only_the_watches_that_would_see_it
     let elsewhere = world.create(&pod("other", "o")).await;
     for watching in [&mut all, &mut namespace, &mut selecting] {
         let error = watching.next().await.expect_err("unreadable");
-        assert_eq!((error.code, error.reason), (500, "InternalError"));
+        assert_eq!((error.code, &*error.reason), (500, "InternalError"));
         assert_eq!(error.message, format!("Internal error occurred: {REFUSED}"));
         watching.ended().await;
     }
@@ -174,7 +174,7 @@ pub(crate) async fn watch_with_unsafe_delete(world: World) {
     let mut watching = world.watch(watch("ns", Some(revision))).await;
     world.store.delete_unreadable("ns", "bad", false).await.expect("removed");
     let error: Status = watching.next().await.expect_err("unknown content");
-    assert_eq!((error.code, error.reason), (500, "StoreReadError"));
+    assert_eq!((error.code, &*error.reason), (500, "StoreReadError"));
     assert_eq!(error.message, format!("saw a DELETED event, but object data is corrupt - {REFUSED}"));
     watching.ended().await;
 }

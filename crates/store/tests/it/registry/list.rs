@@ -226,7 +226,7 @@ pub(crate) async fn list_inconsistent_continuation(world: World) {
     world.compact(updated.revision).await;
     let request = |token: &str| ListRequest { continue_token: token.to_owned(), ..list("") };
     let error = world.store.list(request(&first.continue_token)).await.expect_err("expired");
-    assert_eq!((error.code, error.reason), (410, "Expired"));
+    assert_eq!((error.code, &*error.reason), (410, "Expired"));
     assert_eq!(
         error.message,
         "The provided continue parameter is too old to display a consistent list result. You can start a \
@@ -261,7 +261,7 @@ pub(crate) async fn an_unready_cache_answers_429(engine: Engine) {
         world.with_store(store)
     };
     let error = world.in_time(world.store.list(list(""))).await.expect_err("not ready");
-    assert_eq!((error.code, error.reason), (429, "TooManyRequests"));
+    assert_eq!((error.code, &*error.reason), (429, "TooManyRequests"));
     assert!(error.message.starts_with("storage is (re)initializing"), "{error}");
     assert_eq!(error.details.expect("details").retry_after_seconds, 1);
     let error = world.in_time(world.store.watch(watch("", None))).await.err().expect("not ready");

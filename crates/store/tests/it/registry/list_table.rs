@@ -452,10 +452,13 @@ fn cases(seed: &Seed) -> Vec<Case<'static>> {
     cases
 }
 
+fn code(list: &Result<List, Status>) -> Option<(u16, &str)> {
+    list.as_ref().err().map(|status| (status.code, &*status.reason))
+}
+
 async fn check(world: &World, seed: &Seed, case: Case<'_>) {
     let name = case.name;
     let list = run(world, &case).await;
-    let code = |list: &Result<List, Status>| list.as_ref().err().map(|status| (status.code, status.reason));
     let message = list.as_ref().err().map(|status| status.message.clone()).unwrap_or_default();
     let letters = match case.expected {
         Expected::TooLarge => {

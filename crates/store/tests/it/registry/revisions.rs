@@ -49,7 +49,7 @@ pub(crate) async fn compact_revision(world: World) {
         let next = world.increase_revision().await;
         world.compact(next).await;
         let error = world.store.list(exact()).await.expect_err("compacted");
-        assert_eq!((error.code, error.reason), (410, "Expired"));
+        assert_eq!((error.code, &*error.reason), (410, "Expired"));
         assert_eq!(error.message, "The resourceVersion for the provided list is too old.");
         let at_compaction = ListRequest { at: ReadAt::Exact(next), ..list("") };
         assert_eq!(world.store.list(at_compaction).await.expect("not compacted").revision, next);

@@ -164,7 +164,7 @@ pub(crate) async fn a_slow_watcher_is_ended_and_slows_nobody(world: World) {
     // Begin where it was it cannot go on.
     let mut again = world.watch(watch("", Some(first.revision))).await;
     let error = again.next().await.expect_err("too old");
-    assert_eq!((error.code, error.reason), (410, "Expired"));
+    assert_eq!((error.code, &*error.reason), (410, "Expired"));
     let oldest = world.current().await - MIN_HISTORY as i64;
     assert_eq!(error.message, format!("too old resource version: {} ({oldest})", first.revision));
     again.ended().await;
@@ -290,7 +290,7 @@ pub(crate) async fn too_large_resource_version_for_watch_list(world: World) {
         WatchOptions { send_initial_events: Some(true), bookmarks: true, ..watch("", Some(current + 1000)) };
     let mut watching = Watching(world.in_time(world.store.watch(options)).await.expect("a stream"));
     let error = watching.next().await.expect_err("future");
-    assert_eq!((error.code, error.reason), (504, "Timeout"));
+    assert_eq!((error.code, &*error.reason), (504, "Timeout"));
     watching.ended().await;
 }
 

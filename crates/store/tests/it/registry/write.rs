@@ -49,7 +49,7 @@ pub(crate) async fn create_with_key_exist(world: World) {
     let object = pod("test-ns", "foo");
     world.create(&object).await;
     let error = world.store.create("test-ns", "foo", &object, 0).await.expect_err("exists");
-    assert_eq!((error.code, error.reason), (409, "AlreadyExists"));
+    assert_eq!((error.code, &*error.reason), (409, "AlreadyExists"));
     assert_eq!(error.message, r#"pods "foo" already exists"#);
     let dying = with(pod("test-ns", "dying"), &["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z");
     world.create(&dying).await;
@@ -79,7 +79,7 @@ pub(crate) async fn get(world: World) {
     }
     let too_high = ReadAt::NotOlderThan(i64::MAX);
     let error = world.in_time(world.get(&object, too_high)).await.expect_err("too high");
-    assert_eq!((error.code, error.reason), (504, "Timeout"));
+    assert_eq!((error.code, &*error.reason), (504, "Timeout"));
     let current = last.revision;
     assert_eq!(
         error.message,
@@ -110,7 +110,7 @@ pub(crate) async fn conditional_delete(world: World) {
     let object = with(pod("test-ns", "foo"), &["metadata", "uid"], "A");
     let created = world.create(&object).await;
     let error = world.delete_with(&object, &uid("B"), |_| Ok(())).await.expect_err("UID mismatch");
-    assert_eq!((error.code, error.reason), (409, "Conflict"));
+    assert_eq!((error.code, &*error.reason), (409, "Conflict"));
     assert_eq!(
         error.message,
         "Operation cannot be fulfilled on pods \"foo\": StorageError: invalid object, Code: 4, Key: \
@@ -413,7 +413,7 @@ pub(crate) async fn writes_that_cannot_be_encrypted_are_refused(world: World) {
     let object = pod("test-ns", "foo");
     world.transformer.broken.store(true, Ordering::SeqCst);
     let error = world.store.create("test-ns", "foo", &object, 0).await.expect_err("no key");
-    assert_eq!((error.code, error.reason), (500, "InternalError"));
+    assert_eq!((error.code, &*error.reason), (500, "InternalError"));
     assert_eq!(error.message, "Internal error occurred: no key");
     assert_eq!(world.read_raw("/registry/pods/test-ns/foo").await, None);
 }

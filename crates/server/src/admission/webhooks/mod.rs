@@ -1,0 +1,157 @@
+//! Admission webhooks: the rules that clusters keep outside of the server.
+//!
+//! [`source`] follows the configurations, [`matching`] decides who is asked, [`review`] is what is sent
+//! and what is taken of an answer, [`call`] asks one webhook, [`Webhooks`] asks all.
+//! Neither what is sent nor what is answered is logged, and no error holds a value of an object.
+
+mod call;
+mod conditions;
+mod hook;
+mod matching;
+mod metrics;
+mod mutating;
+mod review;
+mod source;
+mod validating;
+
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use coffer_types::random::Random;
+use coffer_types::time::Clock;
+use coffer_types::{Status, Value};
+
+use self::metrics::WebhookMetrics;
+use self::source::Source;
+use super::forbid;
+use crate::ports::{Admission, Admit, GroupResource, Objects, Startup};
+
+/// Which of the two phases webhooks stand in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// `MutatingWebhookConfiguration`.
+    Mutating,
+    /// `ValidatingWebhookConfiguration`.
+    Validating,
+}
+
+impl Phase {
+    fn resource(self) -> GroupResource {
+        let resource = match self {
+            Self::Mutating => "mutatingwebhookconfigurations",
+            Self::Validating => "validatingwebhookconfigurations",
+        };
+        GroupResource::new("admissionregistration.k8s.io", resource)
+    }
+
+    /// As metrics have it.
+    fn step(self) -> &'static str {
+        match self {
+            Self::Mutating => "admit",
+            Self::Validating => "validating",
+        }
+    }
+}
+
+/// Kinds that no webhook is asked about, lest a cluster lock itself out.
+const CONFIGURATIONS: [&str; 6] = [
+    "ValidatingWebhookConfiguration",
+    "MutatingWebhookConfiguration",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+];
+
+/// Resources that store nothing and ask who somebody is or what they may.
+const VIRTUAL: [(&str, &str); 6] = [
+    ("authentication.k8s.io", "selfsubjectreviews"),
+    ("authentication.k8s.io", "tokenreviews"),
+    ("authorization.k8s.io", "localsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectrulesreviews"),
+    ("authorization.k8s.io", "subjectaccessreviews"),
+];
+
+/// The plugin of one phase.
+pub struct Webhooks {
+    phase: Phase,
+    objects: Arc<dyn Objects>,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    source: Arc<Source>,
+    metrics: OnceLock<WebhookMetrics>,
+}
+
+impl Webhooks {
+    /// Over the stored configurations, services and namespaces.
+    pub fn new(
+        phase: Phase,
+        objects: Arc<dyn Objects>,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> Self {
+        let source = Arc::new(Source::new(phase, Arc::clone(&objects), Arc::clone(&clock)));
+        Self { phase, objects, clock, random, source, metrics: OnceLock::new() }
+    }
+
+    /// The configured webhooks, where any may be asked about the request.
+    async fn asked(
+        &self,
+        request: &Admission<'_>,
+        object: Option<&Value>,
+    ) -> Result<Arc<[Arc<hook::Hook>]>, Status> {
+        let attributes = request.attributes;
+        let resource = (attributes.group.as_str(), attributes.resource.as_str());
+        let kind = request.context.forms.kind();
+        let is_configuration =
+            kind.group == "admissionregistration.k8s.io" && CONFIGURATIONS.contains(&kind.kind.as_str());
+        if VIRTUAL.contains(&resource) || is_configuration {
+            return Ok(Arc::default());
+        }
+        match self.source.hooks().await {
+            Some(hooks) => Ok(hooks),
+            None => Err(forbid(request, object, "not yet ready to handle request")),
+        }
+    }
+}
+
+#[async_trait]
+impl Admit for Webhooks {
+    fn start(self: Arc<Self>, startup: &Startup) {
+        let _set_once = self.metrics.set(WebhookMetrics::new(&startup.metrics));
+        tokio::spawn(Arc::clone(&self.source).follow(startup.stop.clone()));
+    }
+
+    async fn caught_up(&self, resource: &GroupResource) {
+        if *resource == self.phase.resource() {
+            self.source.caught_up().await;
+        }
+    }
+
+    async fn mutate(
+        &self,
+        request: &Admission<'_>,
+        object: Option<&mut Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Status> {
+        if self.phase != Phase::Mutating {
+            return Ok(());
+        }
+        let hooks = self.asked(request, object.as_deref()).await?;
+        if hooks.is_empty() { Ok(()) } else { self.mutate_with(&hooks, request, object, warnings).await }
+    }
+
+    async fn validate(
+        &self,
+        request: &Admission<'_>,
+        object: Option<&Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Status> {
+        if self.phase != Phase::Validating {
+            return Ok(());
+        }
+        let hooks = self.asked(request, object).await?;
+        if hooks.is_empty() { Ok(()) } else { self.validate_with(&hooks, request, object, warnings).await }
+    }
+}

@@ -80,7 +80,7 @@ pub(crate) async fn k21_k23_transformation_failure(world: World) {
     }
     let on_write = format!("Internal error occurred: {REFUSED}{WAY_OUT}");
     let error = world.update_with(&bad, false, |_| Ok(pod("second", "baz"))).await.expect_err("update");
-    assert_eq!((error.code, error.reason, error.message), (500, "InternalError", on_write.clone()));
+    assert_eq!((error.code, &*error.reason, error.message), (500, "InternalError", on_write.clone()));
     let error = world.delete(&bad).await.expect_err("delete");
     assert_eq!((error.code, error.message), (500, on_write));
     // Only the deletion that asks for it removes it, and not when it is tried only.

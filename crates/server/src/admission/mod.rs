@@ -42,7 +42,7 @@ pub use self::service_account::ServiceAccounts;
 use self::webhooks::Phase;
 pub use self::webhooks::Webhooks;
 use crate::authz::Rbac;
-use crate::ports::{Admission, AdmissionChain, Authorizer, Objects};
+use crate::ports::{Admission, AdmissionChain, Admit, Authorizer, Objects};
 
 /// What the plugins need.
 pub struct Dependencies {
@@ -110,7 +110,8 @@ impl Enabled {
 /// storage does it after every change and before validation.
 pub fn chain(dependencies: Dependencies) -> AdmissionChain {
     let Dependencies { objects, clock, random, rbac, authorizer, enabled } = dependencies;
-    let webhooks = |phase| Webhooks::new(phase, objects.clone(), clock.clone(), random.clone());
+    let webhooks =
+        |phase| Webhooks::new(phase, objects.clone(), clock.clone(), random.clone(), authorizer.clone());
     let mut plugins: AdmissionChain = vec![
         Arc::new(NamespaceLifecycle::new(objects.clone(), clock.clone())),
         Arc::new(LimitRanges::new(objects.clone())),
@@ -125,8 +126,9 @@ pub fn chain(dependencies: Dependencies) -> AdmissionChain {
     }
     plugins.push(Arc::new(RuntimeClasses::new(objects.clone())));
     plugins.push(Arc::new(CertificateSigners::new(authorizer.clone())));
-    plugins.push(Arc::new(webhooks(Phase::Mutating)));
-    plugins.push(Arc::new(webhooks(Phase::Validating)));
+    plugins.extend(
+        [Phase::Mutating, Phase::Validating].map(|phase| Arc::new(webhooks(phase)) as Arc<dyn Admit>),
+    );
     plugins.push(Arc::new(RbacEscalation::new(rbac, authorizer)));
     plugins.push(Arc::new(Quotas::new(objects, clock)));
     plugins

@@ -11,6 +11,7 @@ use coffer_types::validation::meta::{self, MetaRules};
 use coffer_types::validation::{node, plain, pod, rbac, secret};
 use coffer_types::{SecretBytes, Value};
 
+use crate::admission::webhooks::conditions;
 use crate::ports::UserInfo;
 
 /// What is special about the objects of one resource.
@@ -291,6 +292,18 @@ pub(crate) fn of(group: &str, version: &str, kind: &str) -> Arc<dyn Strategy> {
 /// A kind that is stored for others.
 struct Stored(&'static KindRules);
 
+impl Stored {
+    /// What is wrong with the expressions of a kind that has some.
+    fn validate_expressions(&self, object: &Value) -> FieldErrors {
+        match self.0.kind {
+            "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
+                conditions::check_all(object)
+            }
+            _ => FieldErrors::new(),
+        }
+    }
+}
+
 impl Strategy for Stored {
     fn default(&self, object: &mut Value) {
         self.0.default(object);
@@ -301,7 +314,9 @@ impl Strategy for Stored {
     }
 
     fn validate_create(&self, object: &Value) -> FieldErrors {
-        self.0.validate(object)
+        let mut errors = self.0.validate(object);
+        errors.extend(self.validate_expressions(object));
+        errors
     }
 
     fn prepare_update(&self, subresource: &str, new: &mut Value, old: &Value) {
@@ -309,7 +324,9 @@ impl Strategy for Stored {
     }
 
     fn validate_update(&self, subresource: &str, new: &Value, old: &Value) -> FieldErrors {
-        self.0.validate_update(subresource, new, old)
+        let mut errors = self.0.validate_update(subresource, new, old);
+        errors.extend(self.validate_expressions(new));
+        errors
     }
 
     fn reset_fields(&self, subresource: &str) -> &'static [&'static [&'static str]] {

@@ -139,18 +139,36 @@ async fn a_webhook_that_hangs_takes_no_longer_than_it_may() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_evaluated_is_not_ignored() {
+async fn conditions_decide_and_the_policy_where_they_fail() {
     let client = admin().await;
     let (hook, told) = hook().await;
-    let conditions = json!([{"name": "a", "expression": "true"}]);
-    for (name, policy, expected) in [("open", "Ignore", 201), ("closed", "Fail", 403)] {
+    for (name, expression, policy, expected) in [
+        ("no", "request.name == 'other'", "Fail", 201),
+        ("yes", "object.metadata.name == 'yes' && request.userInfo.username == 'admin'", "Fail", 400),
+        ("open", "object.nothing", "Ignore", 201),
+        ("closed", "object.nothing", "Fail", 403),
+        ("asks", "!authorizer.requestResource.check('create').allowed()", "Fail", 201),
+    ] {
+        let conditions = json!([{"name": "a", "expression": expression}]);
         let more = json!({"matchConditions": conditions, "failurePolicy": policy});
-        assert_eq!(client.post(VALIDATING, &configuration(name, &hook, "/deny", more)).await.code, 201);
+        let made = client.post(VALIDATING, &configuration(name, &hook, "/deny", more)).await;
+        assert_eq!(made.code, 201, "{}", made.text);
         let made = client.post(MAPS, &map(name)).await;
-        assert_eq!(made.code, expected, "{}", made.text);
+        assert_eq!(made.code, expected, "{name}: {}", made.text);
         assert_eq!(client.send("DELETE", &format!("{VALIDATING}/{name}"), &[], b"").await.code, 200);
     }
-    assert!(told.lock().is_empty());
+    assert_eq!(told.lock().len(), 1, "only the one whose condition holds is asked");
+    let bad = json!({"matchConditions": [{"name": "a", "expression": "1"}]});
+    let refused = client.post(VALIDATING, &configuration("bad", &hook, "/deny", bad)).await;
+    assert_eq!(refused.code, 422, "{}", refused.text);
+    let metrics = client.get("/metrics").await.text;
+    for line in [
+        r#"apiserver_admission_match_condition_exclusions_total{name="no.example.com",kind="webhook",type="validate",operation="CREATE"} 1"#,
+        r#"apiserver_admission_match_condition_evaluation_errors_total{name="closed.example.com",kind="webhook",type="validating",operation="CREATE"} 1"#,
+        r#"apiserver_admission_match_condition_evaluation_seconds_count{name="yes.example.com",kind="webhook",type="validating",operation="CREATE"} 1"#,
+    ] {
+        assert!(metrics.contains(line), "{line}\n{metrics}");
+    }
 }
 
 #[tokio::test]

@@ -234,6 +234,97 @@ pub(super) const SITUATIONS: &[Situation] = &[
             ),
         ],
     },
+    // Conditions.
+    create!(
+        "c-true",
+        "validating",
+        "/deny",
+        r#""matchConditions":[{"name":"c","expression":"object.metadata.name == 'a' && request.operation == 'CREATE'"}]"#
+    ),
+    create!(
+        "c-false",
+        "validating",
+        "/deny",
+        r#""matchConditions":[{"name":"c","expression":"request.name == 'other'"}]"#
+    ),
+    create!(
+        "c-error",
+        "validating",
+        "/deny",
+        r#""matchConditions":[{"name":"c","expression":"object.nothing == 1"}]"#
+    ),
+    create!(
+        "c-error-open",
+        "validating",
+        "/deny",
+        r#""matchConditions":[{"name":"c","expression":"object.nothing == 1"}],"failurePolicy":"Ignore""#
+    ),
+    create!(
+        "c-absent",
+        "validating",
+        "/deny",
+        r#""matchConditions":[{"name":"c","expression":"request.subResource == ''"}]"#
+    ),
+    create!(
+        "c-authorizer",
+        "validating",
+        "/deny",
+        r#""matchConditions":[{"name":"c","expression":"authorizer.requestResource.check('delete').allowed() && authorizer.group('apps').resource('deployments').check('get').allowed()"}]"#
+    ),
+    create!(
+        "c-user",
+        "validating",
+        "/deny",
+        r#""matchConditions":[{"name":"c","expression":"'system:masters' in request.userInfo.groups && request.options.fieldManager == 'm' && oldObject == null"}]"#
+    ),
+    create!(
+        "c-two",
+        "mutating",
+        "/deny",
+        r#""matchConditions":[{"name":"c","expression":"object.nothing == 1"},{"name":"d","expression":"object.metadata.labels.x == 'y'"}]"#
+    ),
+    Situation {
+        name: "c-written",
+        hooks: "[]",
+        requests: &[
+            (
+                "POST",
+                "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?dryRun=All&fieldManager=m",
+                JSON,
+                r#"{"metadata":{"name":"bad-type"},"webhooks":[{"name":"a.b.c","clientConfig":{"url":"https://127.0.0.1:1/x"},"sideEffects":"None","admissionReviewVersions":["v1"],"matchConditions":[{"name":"a","expression":"1 + 1"}]}]}"#,
+            ),
+            (
+                "POST",
+                "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?dryRun=All&fieldManager=m",
+                JSON,
+                r#"{"metadata":{"name":"bad-field"},"webhooks":[{"name":"a.b.c","clientConfig":{"url":"https://127.0.0.1:1/x"},"sideEffects":"None","admissionReviewVersions":["v1"],"matchConditions":[{"name":"a","expression":"request.nothing == 1"}]}]}"#,
+            ),
+            (
+                "POST",
+                "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?dryRun=All&fieldManager=m",
+                JSON,
+                r#"{"metadata":{"name":"bad-syntax"},"webhooks":[{"name":"a.b.c","clientConfig":{"url":"https://127.0.0.1:1/x"},"sideEffects":"None","admissionReviewVersions":["v1"],"matchConditions":[{"name":"a","expression":"object.x ="}]}]}"#,
+            ),
+            (
+                "POST",
+                "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?dryRun=All&fieldManager=m",
+                JSON,
+                r#"{"metadata":{"name":"bad-name"},"webhooks":[{"name":"a.b.c","clientConfig":{"url":"https://127.0.0.1:1/x"},"sideEffects":"None","admissionReviewVersions":["v1"],"matchConditions":[{"name":"a b","expression":"true"},{"name":"","expression":""}]}]}"#,
+            ),
+            (
+                "POST",
+                "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?dryRun=All&fieldManager=m",
+                JSON,
+                r#"{"metadata":{"name":"bad-twice"},"webhooks":[{"name":"a.b.c","clientConfig":{"url":"https://127.0.0.1:1/x"},"sideEffects":"None","admissionReviewVersions":["v1"],"matchConditions":[{"name":"a","expression":"true"},{"name":"a","expression":"params.x"}]}]}"#,
+            ),
+            (
+                "POST",
+                "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?dryRun=All&fieldManager=m",
+                JSON,
+                r#"{"metadata":{"name":"good"},"webhooks":[{"name":"a.b.c","clientConfig":{"url":"https://127.0.0.1:1/x"},"sideEffects":"None","admissionReviewVersions":["v1"],"matchConditions":[{"name":"example.com/a","expression":"namespaceObject == null || object.spec.x.matches('^a')"}]}]}"#,
+            ),
+        ],
+    },
     // Operations.
     Situation {
         name: "operations",

@@ -5,11 +5,12 @@ use std::time::Duration;
 use coffer_types::{Status, Value, random};
 
 use super::Webhooks;
+use super::conditions::Verdict;
 use super::hook::{Hook, SideEffects};
 use super::matching::{Invocation, name_of};
 use super::metrics::Rejection;
 use super::review::{self, Answer, Encoded, Unusable};
-use crate::ports::Admission;
+use crate::ports::{Admission, Operation};
 use crate::quote;
 
 /// What metrics say of an answer that allows.
@@ -95,6 +96,13 @@ impl Webhooks {
     fn limit(&self, hook: &Hook, request: &Admission<'_>) -> Duration {
         let left = request.context.deadline.map(|deadline| deadline.saturating_sub(self.clock.monotonic()));
         left.map_or(hook.timeout, |left| left.min(hook.timeout))
+    }
+
+    /// Counts what conditions said.
+    pub(super) fn note(&self, hook: &Hook, operation: Operation, verdict: &Verdict, elapsed: Duration) {
+        if let Some(metrics) = self.metrics.get() {
+            metrics.conditions([&hook.name, self.phase.step(), name_of(operation)], verdict, elapsed);
+        }
     }
 
     /// The status to answer with, when an outcome stands in the way. It is counted, too.

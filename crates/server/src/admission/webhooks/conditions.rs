@@ -1,57 +1,459 @@
 //! `matchConditions`: expressions that decide whether a webhook is asked.
-//!
-//! This is the port of the expression language. There is none yet: a webhook that has conditions counts
-//! as one whose conditions cannot be evaluated, so that its failure policy decides. It is never ignored.
 
+use std::sync::{Arc, LazyLock};
+
+use coffer_lang::cel::declared::{DeclaredType, Field, Fields, ListIdentity, NO_MAXIMUM, Scalar, Shape};
+use coffer_lang::cel::environment::Environment;
+use coffer_lang::cel::libraries::authorizer::{self, Asked, User, Verdict as Decided};
+use coffer_lang::cel::libraries::{self, costs};
+use coffer_lang::cel::limits;
+use coffer_lang::cel::program::{Budget, Program};
+use coffer_lang::cel::types::Type;
+use coffer_lang::cel::value::Value as CelValue;
 use coffer_types::Value;
+use coffer_types::names;
+use coffer_types::patch::to_json_form;
+use coffer_types::validation::field::{FieldError, FieldErrors, Path};
+use futures::FutureExt as _;
+
+use crate::authz::quote::aggregate;
+use crate::ports::{Admission, Attributes, Authorizer, Decision};
+
+/// Most conditions of one webhook.
+const MAX_CONDITIONS: usize = 64;
+/// What is said when the conditions of a webhook cost more than they may together.
+const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
 
 /// What conditions say of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The webhook is asked.
     Asked,
-    /// It is passed over.
-    PassedOver,
-    /// The request is refused, with this text.
-    Refused(String),
+    /// It is passed over: a condition says no.
+    Excluded,
+    /// Nobody knows; the failure policy decides. The number of conditions that failed, and why.
+    Unknown(usize, String),
 }
 
-/// The conditions of one webhook.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Conditions {
-    count: usize,
+/// The conditions of one webhook, compiled.
+pub(super) struct Conditions(Vec<Condition>);
+
+struct Condition {
+    expression: String,
+    program: Result<Program, String>,
 }
 
 impl Conditions {
-    /// Reads the `matchConditions` of a webhook.
+    /// Reads and compiles the `matchConditions` of a webhook.
     pub(super) fn of(hook: &Value) -> Self {
-        Self { count: hook.get("matchConditions").and_then(Value::as_array).map_or(0, <[Value]>::len) }
+        let conditions = hook.get("matchConditions").and_then(Value::as_array).unwrap_or_default();
+        let compiled = conditions.iter().map(|condition| {
+            let expression = condition.str_at(&["expression"]).to_owned();
+            let program = compile(&expression);
+            Condition { expression, program }
+        });
+        Self(compiled.collect())
     }
 
-    /// Evaluates them.
-    pub(super) fn verdict(&self, fails_open: bool) -> Verdict {
-        match (self.count, fails_open) {
-            (0, _) => Verdict::Asked,
-            (_, true) => Verdict::PassedOver,
-            (_, false) => Verdict::Refused("matchConditions are not evaluated by this server".to_owned()),
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Evaluates them on the objects in the version of the webhook.
+    pub(super) fn verdict(
+        &self,
+        request: &Admission<'_>,
+        told: &Value,
+        [object, old]: [Option<&Value>; 2],
+        authorizer: &Arc<dyn Authorizer>,
+    ) -> Verdict {
+        let (object, old) = (object.map(to_json_form), old.map(to_json_form));
+        let asker =
+            Arc::new(Asker { authorizer: Arc::clone(authorizer), attributes: request.attributes.clone() });
+        let user = user_of(request.attributes);
+        let resource = authorizer::Resource {
+            group: request.attributes.group.clone(),
+            resource: request.attributes.resource.clone(),
+            subresource: request.attributes.subresource.clone(),
+            namespace: request.attributes.namespace.clone(),
+            name: request.context.name.to_owned(),
+            ..authorizer::Resource::default()
+        };
+        let mut left = limits::MATCH_CONDITIONS;
+        let mut failures = Vec::new();
+        for condition in &self.0 {
+            let program = match &condition.program {
+                Ok(program) => program,
+                Err(why) => {
+                    failures.push(format!("compilation error: {why}"));
+                    continue;
+                }
+            };
+            let variables = [
+                Some(object.as_ref().map_or(CelValue::Null, CelValue::plain)),
+                Some(old.as_ref().map_or(CelValue::Null, CelValue::plain)),
+                Some(CelValue::Null),
+                Some(CelValue::plain(told)),
+                Some(authorizer::authorizer_value(asker.clone(), user.clone())),
+                Some(authorizer::resource_check_value(asker.clone(), user.clone(), resource.clone())),
+            ];
+            let evaluation = program.evaluate(&variables, Budget::default());
+            if left < evaluation.cost {
+                return Verdict::Unknown(0, OUT_OF_BUDGET.to_owned());
+            }
+            left -= evaluation.cost;
+            match evaluation.result {
+                Ok(CelValue::Bool(false)) => return Verdict::Excluded,
+                Ok(_) => {}
+                Err(error) => failures.push(format!(
+                    "expression '{}' resulted in error: {}",
+                    condition.expression,
+                    error.message()
+                )),
+            }
+        }
+        if failures.is_empty() {
+            return Verdict::Asked;
+        }
+        Verdict::Unknown(failures.len(), aggregate(&failures))
+    }
+}
+
+/// Places of the variables, in the order in which they are declared.
+static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
+    let mut environment = Environment::new(libraries::kubernetes(), costs::KUBERNETES);
+    environment.declare_type("object", Type::Dyn);
+    environment.declare_type("oldObject", Type::Dyn);
+    environment.declare("namespaceObject", namespace_type());
+    environment.declare("request", request_type());
+    environment.declare_type("authorizer", authorizer::authorizer_type());
+    environment.declare_type("authorizer.requestResource", authorizer::resource_check_type());
+    environment
+});
+
+/// Compiles one condition; the error is upstream's text.
+fn compile(expression: &str) -> Result<Program, String> {
+    let checked = ENVIRONMENT.check(expression.trim());
+    let checked = checked.map_err(|issues| format!("compilation failed: {issues}"))?;
+    if !matches!(checked.result_type(), Type::Bool) {
+        return Err("must evaluate to bool".to_owned());
+    }
+    checked.program().map_err(|error| format!("program instantiation failed: {}", error.message()))
+}
+
+/// What is wrong with the conditions of the webhooks of a configuration.
+pub(crate) fn check_all(configuration: &Value) -> FieldErrors {
+    let hooks = configuration.get("webhooks").and_then(Value::as_array).unwrap_or_default();
+    let each = hooks.iter().enumerate().flat_map(|(index, hook)| {
+        let conditions = hook.get("matchConditions").and_then(Value::as_array).unwrap_or_default();
+        check(conditions, &Path::new("webhooks").index(index).child("matchConditions"))
+    });
+    each.collect()
+}
+
+fn check(conditions: &[Value], path: &Path) -> FieldErrors {
+    let mut errors = FieldErrors::new();
+    if MAX_CONDITIONS < conditions.len() {
+        errors.push(FieldError::too_many(path, conditions.len(), MAX_CONDITIONS));
+    }
+    let mut seen: Vec<&str> = Vec::new();
+    for (index, condition) in conditions.iter().enumerate() {
+        let path = path.index(index);
+        let expression = condition.str_at(&["expression"]).trim();
+        let at = path.child("expression");
+        if expression.is_empty() {
+            errors.push(FieldError::required(&at, ""));
+        } else if let Err(why) = compile(expression) {
+            errors.push(FieldError::invalid(&at, expression, why));
+        }
+        let name = condition.str_at(&["name"]);
+        let at = path.child("name");
+        if name.is_empty() {
+            errors.push(FieldError::required(&at, ""));
+            continue;
+        }
+        for fault in names::is_qualified_name(name) {
+            errors.push(FieldError::invalid(&at, name, fault));
+        }
+        if seen.contains(&name) {
+            errors.push(FieldError::duplicate(&at, name));
+        }
+        seen.push(name);
+    }
+    errors
+}
+
+/// Whom the expressions ask. Whoever decides here has what it needs in memory; where it would have to
+/// wait, the answer is that it failed.
+struct Asker {
+    authorizer: Arc<dyn Authorizer>,
+    attributes: Attributes,
+}
+
+impl authorizer::Authorizer for Asker {
+    fn authorize(&self, user: &User, asked: &Asked) -> Decided {
+        let mut wanted = Attributes { user: self.attributes.user.clone(), ..Attributes::default() };
+        if user.name != wanted.user.name {
+            wanted.user = crate::ports::UserInfo {
+                name: user.name.clone(),
+                uid: user.uid.clone(),
+                groups: user.groups.clone(),
+                extra: user.extra.iter().cloned().collect(),
+            };
+        }
+        match asked {
+            Asked::Path { path, verb } => {
+                wanted.path.clone_from(path);
+                wanted.verb.clone_from(verb);
+            }
+            Asked::Resource(resource, verb) => {
+                wanted.resource_request = true;
+                "*".clone_into(&mut wanted.version);
+                wanted.verb.clone_from(verb);
+                wanted.group.clone_from(&resource.group);
+                wanted.resource.clone_from(&resource.resource);
+                wanted.subresource.clone_from(&resource.subresource);
+                wanted.namespace.clone_from(&resource.namespace);
+                wanted.name.clone_from(&resource.name);
+            }
+        }
+        match self.authorizer.authorize(&wanted).now_or_never() {
+            Some((Decision::Allow(reason), error)) => Decided { allowed: true, reason, error },
+            Some((Decision::Deny(reason) | Decision::NoOpinion(reason), error)) => {
+                Decided { allowed: false, reason, error }
+            }
+            None => Decided { error: Some("the decision takes too long".to_owned()), ..Decided::default() },
         }
     }
 }
 
+fn user_of(attributes: &Attributes) -> User {
+    let user = &attributes.user;
+    User {
+        name: user.name.clone(),
+        uid: user.uid.clone(),
+        groups: user.groups.clone(),
+        extra: user.extra.iter().map(|(key, values)| (key.clone(), values.clone())).collect(),
+    }
+}
+
+fn declared(cel: Type, shape: Shape) -> Arc<DeclaredType> {
+    Arc::new(DeclaredType { cel, shape, nullable: false, maximum: NO_MAXIMUM, minimum_serialized: 0 })
+}
+
+fn text() -> Arc<DeclaredType> {
+    declared(Type::String, Shape::Scalar(Scalar::String))
+}
+
+fn list(element: Arc<DeclaredType>) -> Arc<DeclaredType> {
+    let cel = Type::list(element.cel.clone());
+    declared(cel, Shape::List { element, identity: ListIdentity::Atomic })
+}
+
+fn map(element: Arc<DeclaredType>) -> Arc<DeclaredType> {
+    declared(Type::map(Type::String, element.cel.clone()), Shape::Map { element })
+}
+
+fn object(name: &str, members: Vec<(&str, Arc<DeclaredType>)>) -> Arc<DeclaredType> {
+    let mut fields = Fields::default();
+    for (member, declared) in members {
+        fields.insert(Field { name: Arc::from(member), property: Arc::from(member), declared });
+    }
+    declared(Type::object(name), Shape::Object(fields))
+}
+
+/// `request`: what upstream declares of an AdmissionRequest.
+fn request_type() -> Arc<DeclaredType> {
+    let texts = |name: &str, members: [&'static str; 3]| {
+        object(name, members.into_iter().map(|member| (member, text())).collect())
+    };
+    let kind = || texts("kubernetes.GroupVersionKind", ["group", "version", "kind"]);
+    let resource = || texts("kubernetes.GroupVersionResource", ["group", "version", "resource"]);
+    let user = object(
+        "kubernetes.UserInfo",
+        vec![("username", text()), ("uid", text()), ("groups", list(text())), ("extra", map(list(text())))],
+    );
+    object(
+        "kubernetes.AdmissionRequest",
+        vec![
+            ("kind", kind()),
+            ("resource", resource()),
+            ("subResource", text()),
+            ("requestKind", kind()),
+            ("requestResource", resource()),
+            ("requestSubResource", text()),
+            ("name", text()),
+            ("namespace", text()),
+            ("operation", text()),
+            ("userInfo", user),
+            ("dryRun", declared(Type::Bool, Shape::Scalar(Scalar::Bool))),
+            ("options", declared(Type::Dyn, Shape::Dyn)),
+        ],
+    )
+}
+
+/// `namespaceObject`, which match conditions may name but is null to them.
+fn namespace_type() -> Arc<DeclaredType> {
+    let metadata = object(
+        "kubernetes.NamespaceMetadata",
+        vec![
+            ("name", text()),
+            ("generateName", text()),
+            ("namespace", text()),
+            ("labels", map(text())),
+            ("annotations", map(text())),
+            ("UID", text()),
+            ("creationTimestamp", declared(Type::Timestamp, Shape::Scalar(Scalar::DateTime))),
+            ("deletionGracePeriodSeconds", declared(Type::Int, Shape::Scalar(Scalar::Int))),
+            ("deletionTimestamp", declared(Type::Timestamp, Shape::Scalar(Scalar::DateTime))),
+            ("generation", declared(Type::Int, Shape::Scalar(Scalar::Int))),
+            ("resourceVersion", text()),
+            ("finalizers", list(text())),
+        ],
+    );
+    let condition = object(
+        "kubernetes.NamespaceCondition",
+        vec![
+            ("status", text()),
+            ("type", text()),
+            ("lastTransitionTime", declared(Type::Timestamp, Shape::Scalar(Scalar::DateTime))),
+            ("message", text()),
+            ("reason", text()),
+        ],
+    );
+    let spec = object("kubernetes.NamespaceSpec", vec![("finalizers", list(text()))]);
+    let status =
+        object("kubernetes.NamespaceStatus", vec![("conditions", list(condition)), ("phase", text())]);
+    object("kubernetes.Namespace", vec![("metadata", metadata), ("spec", spec), ("status", status)])
+}
+
 #[cfg(test)]
 mod tests {
+    use async_trait::async_trait;
+
     use super::*;
+    use crate::ports::Operation;
+    use crate::testing::{ContextParts, OneForm};
+
+    /// Everybody may get secrets.
+    struct Readers;
+
+    #[async_trait]
+    impl Authorizer for Readers {
+        async fn authorize(&self, wanted: &Attributes) -> (Decision, Option<String>) {
+            let reads = (wanted.verb.as_str(), wanted.resource.as_str()) == ("get", "secrets");
+            (
+                if reads { Decision::Allow("read".to_owned()) } else { Decision::NoOpinion(String::new()) },
+                None,
+            )
+        }
+    }
+
+    fn verdict(expressions: &[&str]) -> Verdict {
+        let conditions: Vec<Value> = expressions
+            .iter()
+            .map(|expression| Value::from([("name", "c"), ("expression", *expression)]))
+            .collect();
+        let conditions = Conditions::of(&Value::from([("matchConditions", Value::from(conditions))]));
+        let attributes = Attributes {
+            user: crate::ports::UserInfo {
+                name: "ann".to_owned(),
+                groups: vec!["g".to_owned()],
+                ..crate::ports::UserInfo::default()
+            },
+            resource: "secrets".to_owned(),
+            namespace: "ns".to_owned(),
+            ..Attributes::default()
+        };
+        let (forms, parts) = (OneForm::default(), ContextParts::default());
+        let request = Admission {
+            attributes: &attributes,
+            operation: Operation::Create,
+            kind: "Secret",
+            old: None,
+            dry_run: true,
+            context: &parts.context(&forms),
+        };
+        let told = Value::from([
+            ("operation", Value::from("CREATE")),
+            ("dryRun", true.into()),
+            ("userInfo", Value::from([("username", "ann")])),
+        ]);
+        let object =
+            Value::from([("metadata", Value::from([("name", "a")])), ("data", Value::from([("k", "dg==")]))]);
+        let authorizer: Arc<dyn Authorizer> = Arc::new(Readers);
+        conditions.verdict(&request, &told, [Some(&object), None], &authorizer)
+    }
+
+    /// After upstream's TestMatch of match conditions.
+    #[test]
+    fn a_no_excludes_whatever_else_fails() {
+        let failed = "expression 'object.nothing == 1' resulted in error: no such key: nothing";
+        for (expressions, expected) in [
+            (&[][..], Verdict::Asked),
+            (&["true", "true"], Verdict::Asked),
+            (&["true", "false"], Verdict::Excluded),
+            (&["object.nothing == 1", "false"], Verdict::Excluded),
+            (&["object.nothing == 1"], Verdict::Unknown(1, failed.to_owned())),
+            (&["true", "object.nothing == 1"], Verdict::Unknown(1, failed.to_owned())),
+        ] {
+            assert_eq!(verdict(expressions), expected, "{expressions:?}");
+        }
+    }
 
     #[test]
-    fn conditions_are_never_ignored() {
-        let hook = |count: usize| {
-            let conditions = vec![Value::from([("name", "a"), ("expression", "true")]); count];
-            Value::from([("matchConditions", Value::from(conditions))])
+    fn conditions_see_the_request_and_whom_they_may_ask() {
+        for (expression, expected) in [
+            ("object.metadata.name == 'a' && object.data.k == 'dg=='", Verdict::Asked),
+            ("oldObject == null", Verdict::Asked),
+            ("namespaceObject == null", Verdict::Asked),
+            ("request.operation == 'CREATE' && request.dryRun", Verdict::Asked),
+            ("request.userInfo.username == 'bob'", Verdict::Excluded),
+            ("has(request.subResource)", Verdict::Excluded),
+            (
+                "authorizer.group('').resource('secrets').namespace('ns').check('get').allowed()",
+                Verdict::Asked,
+            ),
+            ("authorizer.requestResource.check('get').allowed()", Verdict::Asked),
+            ("authorizer.requestResource.check('delete').allowed()", Verdict::Excluded),
+            ("authorizer.path('/x').check('get').allowed()", Verdict::Excluded),
+        ] {
+            assert_eq!(verdict(&[expression]), expected, "{expression}");
+        }
+    }
+
+    #[test]
+    fn all_conditions_together_have_a_budget() {
+        let dear = "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5].all(e, a + b + c + d + e > 0)))))";
+        assert_eq!(verdict(&[dear]), Verdict::Asked);
+        assert_eq!(verdict(&[dear; 5]), Verdict::Unknown(0, OUT_OF_BUDGET.to_owned()));
+    }
+
+    #[test]
+    fn expressions_are_checked_when_they_are_written() {
+        let texts = |conditions: &[(&str, &str)]| -> Vec<String> {
+            let conditions: Vec<Value> = conditions
+                .iter()
+                .map(|(name, expression)| Value::from([("name", *name), ("expression", *expression)]))
+                .collect();
+            check(&conditions, &Path::new("m")).iter().map(ToString::to_string).collect()
         };
-        assert_eq!(Conditions::of(&Value::object()).verdict(false), Verdict::Asked);
-        assert_eq!(Conditions::of(&hook(0)).verdict(false), Verdict::Asked);
-        assert_eq!(Conditions::of(&hook(1)).verdict(true), Verdict::PassedOver);
-        let text = "matchConditions are not evaluated by this server";
-        assert_eq!(Conditions::of(&hook(1)).verdict(false), Verdict::Refused(text.to_owned()));
+        assert_eq!(texts(&[("a", "true"), ("example.com/b", " request.name == 'x' ")]), [""; 0]);
+        assert_eq!(
+            texts(&[("", ""), ("a", "1 + 1"), ("a", "true")]),
+            [
+                "m[0].expression: Required value",
+                "m[0].name: Required value",
+                "m[1].expression: Invalid value: \"1 + 1\": must evaluate to bool",
+                "m[2].name: Duplicate value: \"a\"",
+            ]
+        );
+        let unknown = texts(&[("a", "request.nothing")]);
+        assert!(
+            unknown[0].contains("compilation failed: ERROR: <input>:1:8: undefined field 'nothing'"),
+            "{unknown:?}"
+        );
     }
 }

@@ -1,13 +1,17 @@
 //! Who is asked about a request: rules, equivalent resources, and the labels of namespace and object.
 
+use std::sync::OnceLock;
+
 use coffer_types::Value;
 use coffer_types::meta::{GroupVersionKind, Meta as _};
 use coffer_types::{Map, Status};
 use tokio::sync::OnceCell;
 
+use super::Webhooks;
 use super::conditions::Verdict;
 use super::hook::Hook;
-use crate::ports::{Admission, Equivalent, GroupResource, Objects, Operation};
+use super::review::told;
+use crate::ports::{Admission, Equivalent, GroupResource, Operation};
 
 /// One rule of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,16 +96,16 @@ pub(super) fn name_of(operation: Operation) -> &'static str {
 
 /// A request that webhooks are chosen for.
 pub(super) struct Chooser<'a> {
-    objects: &'a dyn Objects,
+    webhooks: &'a Webhooks,
     request: &'a Admission<'a>,
-    equivalents: std::sync::OnceLock<Vec<Equivalent>>,
+    equivalents: OnceLock<Vec<Equivalent>>,
     /// Looked for once for all webhooks.
     namespace_labels: OnceCell<Result<Map, Status>>,
 }
 
 impl<'a> Chooser<'a> {
-    pub(super) fn new(objects: &'a dyn Objects, request: &'a Admission<'a>) -> Self {
-        Self { objects, request, equivalents: std::sync::OnceLock::new(), namespace_labels: OnceCell::new() }
+    pub(super) fn new(webhooks: &'a Webhooks, request: &'a Admission<'a>) -> Self {
+        Self { webhooks, request, equivalents: OnceLock::new(), namespace_labels: OnceCell::new() }
     }
 
     /// How the webhook is asked about the object as it is now, if it is.
@@ -121,16 +125,41 @@ impl<'a> Chooser<'a> {
         }
         by_namespace?;
         by_labels?;
-        let attributes = self.request.attributes;
-        match hook.conditions.verdict(hook.fails_open) {
-            Verdict::Asked => Ok(Some(invocation)),
-            Verdict::PassedOver => Ok(None),
-            Verdict::Refused(why) => Err(Status::forbidden(
-                &attributes.group,
-                &attributes.resource,
-                self.request.context.name,
-                why,
-            )),
+        if hook.conditions.is_empty() || self.by_conditions(hook, &invocation, object).await? {
+            return Ok(Some(invocation));
+        }
+        Ok(None)
+    }
+
+    /// Conditions see the object in the version of the webhook.
+    async fn by_conditions(
+        &self,
+        hook: &Hook,
+        invocation: &Invocation,
+        object: Option<&Value>,
+    ) -> Result<bool, Status> {
+        let request = self.request;
+        let forms = request.context.forms;
+        let mut seen = [None, None];
+        for (seen, object) in seen.iter_mut().zip([object, request.old]) {
+            if let Some(object) = object {
+                *seen = Some(forms.convert(object, &invocation.kind).await.map_err(Status::internal)?);
+            }
+        }
+        let told = told(invocation, request);
+        let started = self.webhooks.clock.monotonic();
+        let objects = seen.each_ref().map(Option::as_ref);
+        let verdict = hook.conditions.verdict(request, &told, objects, &self.webhooks.authorizer);
+        let elapsed = self.webhooks.clock.monotonic().saturating_sub(started);
+        self.webhooks.note(hook, request.operation, &verdict, elapsed);
+        match verdict {
+            Verdict::Asked => Ok(true),
+            Verdict::Excluded => Ok(false),
+            Verdict::Unknown(..) if hook.fails_open => Ok(false),
+            Verdict::Unknown(_, why) => {
+                let attributes = request.attributes;
+                Err(Status::forbidden(&attributes.group, &attributes.resource, request.context.name, why))
+            }
         }
     }
 
@@ -198,7 +227,7 @@ impl<'a> Chooser<'a> {
     async fn find_labels(&self, namespace: &str) -> Result<Map, Status> {
         let resource = GroupResource::new("", "namespaces");
         for live in [false, true] {
-            let found = self.objects.get(&resource, "", namespace, live).await;
+            let found = self.webhooks.objects.get(&resource, "", namespace, live).await;
             if let Some(found) = found.map_err(|status| Status::internal(status.message))? {
                 return Ok(found.labels().clone());
             }

@@ -5,8 +5,14 @@ use std::time::Duration;
 
 use coffer_runtime::metrics::{Family, Registry};
 
+use super::conditions::Verdict;
+
 /// Upstream's bounds.
 const SECONDS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
+/// Upstream's bounds for conditions.
+const CONDITION_SECONDS: &[f64] = &[0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
+/// The labels of what is counted about conditions.
+const CONDITION_LABELS: &[&str] = &["name", "kind", "type", "operation"];
 /// The largest code that is told: a webhook may answer with any.
 const MAX_CODE: u32 = 600;
 
@@ -16,6 +22,9 @@ pub(super) struct WebhookMetrics {
     rejections: Arc<Family>,
     failed_open: Arc<Family>,
     requests: Arc<Family>,
+    condition_errors: Arc<Family>,
+    condition_exclusions: Arc<Family>,
+    condition_durations: Arc<Family>,
 }
 
 /// Why a webhook stood in the way.
@@ -63,6 +72,44 @@ impl WebhookMetrics {
                 "Admission webhook request total, identified by name and broken out for each admission type (validating or admit) and operation. Additional labels specify whether the request was rejected or not and an HTTP status code. Codes greater than 600 are truncated to 600, to keep the metrics cardinality bounded.",
                 &["name", "type", "operation", "code", "rejected"],
             ),
+            condition_errors: registry.counter(
+                "apiserver_admission_match_condition_evaluation_errors_total",
+                "Admission match condition evaluation errors count, identified by name of resource containing the match condition and broken out for each kind containing matchConditions (webhook or policy), operation and admission type (validate or admit).",
+                CONDITION_LABELS,
+            ),
+            condition_exclusions: registry.counter(
+                "apiserver_admission_match_condition_exclusions_total",
+                "Admission match condition evaluation exclusions count, identified by name of resource containing the match condition and broken out for each kind containing matchConditions (webhook or policy), operation and admission type (validate or admit).",
+                CONDITION_LABELS,
+            ),
+            condition_durations: registry.histogram(
+                "apiserver_admission_match_condition_evaluation_seconds",
+                "Admission match condition evaluation time in seconds, identified by name and broken out for each kind containing matchConditions (webhook or policy), operation and type (validate or admit).",
+                CONDITION_LABELS,
+                CONDITION_SECONDS,
+            ),
+        }
+    }
+
+    /// Conditions were evaluated.
+    pub(super) fn conditions(
+        &self,
+        [name, step, operation]: [&str; 3],
+        verdict: &Verdict,
+        elapsed: Duration,
+    ) {
+        let labels = [name, "webhook", step, operation];
+        self.condition_durations.observe(&labels, elapsed.as_secs_f64());
+        match verdict {
+            Verdict::Asked => {}
+            Verdict::Excluded => {
+                // Upstream calls the phase otherwise here.
+                let step = if step == "validating" { "validate" } else { step };
+                self.condition_exclusions.increment(&[name, "webhook", step, operation]);
+            }
+            Verdict::Unknown(errors, _) => {
+                (0..*errors).for_each(|_| self.condition_errors.increment(&labels));
+            }
         }
     }
 

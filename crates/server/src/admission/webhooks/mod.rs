@@ -1,11 +1,11 @@
 //! Admission webhooks: the rules that clusters keep outside of the server.
 //!
-//! [`source`] follows the configurations, [`matching`] decides who is asked, [`review`] is what is sent
+//! [`source`] follows the configurations, [`matching`] decides who is asked, with [`conditions`] in CEL, [`review`] is what is sent
 //! and what is taken of an answer, [`call`] asks one webhook, [`Webhooks`] asks all.
 //! Neither what is sent nor what is answered is logged, and no error holds a value of an object.
 
 mod call;
-mod conditions;
+pub(crate) mod conditions;
 mod hook;
 mod matching;
 mod metrics;
@@ -24,7 +24,7 @@ use coffer_types::{Status, Value};
 use self::metrics::WebhookMetrics;
 use self::source::Source;
 use super::forbid;
-use crate::ports::{Admission, Admit, GroupResource, Objects, Startup};
+use crate::ports::{Admission, Admit, Authorizer, GroupResource, Objects, Startup};
 
 /// Which of the two phases webhooks stand in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +79,8 @@ pub struct Webhooks {
     objects: Arc<dyn Objects>,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
+    /// Whom conditions ask.
+    authorizer: Arc<dyn Authorizer>,
     source: Arc<Source>,
     metrics: OnceLock<WebhookMetrics>,
 }
@@ -90,9 +92,10 @@ impl Webhooks {
         objects: Arc<dyn Objects>,
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
+        authorizer: Arc<dyn Authorizer>,
     ) -> Self {
         let source = Arc::new(Source::new(phase, Arc::clone(&objects), Arc::clone(&clock)));
-        Self { phase, objects, clock, random, source, metrics: OnceLock::new() }
+        Self { phase, objects, clock, random, authorizer, source, metrics: OnceLock::new() }
     }
 
     /// The configured webhooks, where any may be asked about the request.

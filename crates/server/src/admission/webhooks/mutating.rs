@@ -42,7 +42,7 @@ impl Webhooks {
     ) -> Result<(), Status> {
         let reinvocation = request.context.reinvocation;
         reinvocation.begin(object.as_deref());
-        let chooser = Chooser::new(&*self.objects, request);
+        let chooser = Chooser::new(self, request);
         let forms = request.context.forms;
         let mut current: Option<Current<'_>> = None;
         for hook in hooks {

@@ -50,6 +50,25 @@ pub(super) fn request(
     admission: &Admission<'_>,
     [object, old]: [Encoded; 2],
 ) -> Pieces {
+    let mut request = told(invocation, admission);
+    request.set(&["uid"], uid);
+    let mut head = format!(r#"{{"kind":"{KIND}","apiVersion":"{}","request":"#, api_version_of(version));
+    let mut encoded = Vec::with_capacity(1024);
+    json::encode_untyped(&request, &mut encoded);
+    // The objects are members of the request too.
+    encoded.pop();
+    head.push_str(&String::from_utf8_lossy(&encoded));
+    head.push_str(r#","object":"#);
+    let mut pieces = Pieces::from(head.into_bytes());
+    pieces.push(object.0);
+    pieces.push(Bytes::from_static(br#","oldObject":"#));
+    pieces.push(old.0);
+    pieces.push(Bytes::from_static(b"}}"));
+    pieces
+}
+
+/// What of a request is told beside its objects; conditions see the same.
+pub(super) fn told(invocation: &Invocation, admission: &Admission<'_>) -> Value {
     let context = admission.context;
     let attributes = admission.attributes;
     let kind = |kind: &GroupVersionKind| {
@@ -64,7 +83,6 @@ pub(super) fn request(
     };
     let own = [attributes.group.as_str(), &attributes.version, &attributes.resource];
     let mut request = Value::from([
-        ("uid", Value::from(uid)),
         ("kind", kind(&invocation.kind)),
         ("resource", resource(invocation.resource.each_ref().map(String::as_str))),
         ("requestKind", kind(context.forms.kind())),
@@ -78,19 +96,7 @@ pub(super) fn request(
     request.set_str(&["name"], context.name);
     request.set_str(&["namespace"], &attributes.namespace);
     request.set(&["userInfo"], user(admission));
-    let mut head = format!(r#"{{"kind":"{KIND}","apiVersion":"{}","request":"#, api_version_of(version));
-    let mut encoded = Vec::with_capacity(1024);
-    json::encode_untyped(&request, &mut encoded);
-    // The objects are members of the request too.
-    encoded.pop();
-    head.push_str(&String::from_utf8_lossy(&encoded));
-    head.push_str(r#","object":"#);
-    let mut pieces = Pieces::from(head.into_bytes());
-    pieces.push(object.0);
-    pieces.push(Bytes::from_static(br#","oldObject":"#));
-    pieces.push(old.0);
-    pieces.push(Bytes::from_static(b"}}"));
-    pieces
+    request
 }
 
 fn user(admission: &Admission<'_>) -> Value {

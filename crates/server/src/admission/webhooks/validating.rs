@@ -24,7 +24,7 @@ impl Webhooks {
         object: Option<&Value>,
         warnings: &mut Vec<String>,
     ) -> Result<(), Status> {
-        let chooser = Chooser::new(&*self.objects, request);
+        let chooser = Chooser::new(self, request);
         let mut seen: Vec<(GroupVersionKind, [Encoded; 2])> = Vec::new();
         let mut chosen: Vec<(&Hook, Invocation, [Encoded; 2])> = Vec::new();
         for hook in hooks {

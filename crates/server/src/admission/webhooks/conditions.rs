@@ -138,7 +138,7 @@ fn compile(expression: &str) -> Result<Program, String> {
     let checked = ENVIRONMENT.check(expression.trim());
     let checked = checked.map_err(|issues| format!("compilation failed: {issues}"))?;
     if !matches!(checked.result_type(), Type::Bool) {
-        return Err("must evaluate to bool".to_owned());
+        return Err(format!("must evaluate to bool but got {}", checked.result_type()));
     }
     checked.program().map_err(|error| format!("program instantiation failed: {}", error.message()))
 }
@@ -446,7 +446,7 @@ mod tests {
             [
                 "m[0].expression: Required value",
                 "m[0].name: Required value",
-                "m[1].expression: Invalid value: \"1 + 1\": must evaluate to bool",
+                "m[1].expression: Invalid value: \"1 + 1\": must evaluate to bool but got int",
                 "m[2].name: Duplicate value: \"a\"",
             ]
         );

@@ -18,13 +18,17 @@ use std::process::ExitCode;
 
 use exit::Failure;
 
+/// Room of each thread's stack: rules in CEL may nest 250 deep, and each depth takes several calls.
+const THREAD_STACK: usize = 16 * 1024 * 1024;
+
 fn main() -> ExitCode {
     // clap ends the process itself: with 0 after --help, with 2 on wrong usage.
     let cli = cli::shared::parse();
     logging::start(cli.global.verbose);
     // The one provider of TLS and crypto in this process; a second call would only fail.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = match runtime.enable_all().thread_stack_size(THREAD_STACK).build() {
         Ok(runtime) => runtime,
         Err(error) => return report(&Failure::problem(format!("cannot start: {error}"))),
     };

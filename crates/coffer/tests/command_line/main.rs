@@ -2,6 +2,7 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod config;
+mod deep_rules;
 mod fixture;
 mod foreign_keys;
 mod keys;

@@ -4,13 +4,14 @@
 
 use std::collections::BTreeSet;
 
+use coffer_lang::cel::limits::PER_OBJECT;
 use coffer_types::names::{is_dns1035_label, is_dns1123_subdomain};
 use coffer_types::validation::field::{FieldError, FieldErrors, Path, Shown, go_json};
 use coffer_types::{Map, Value};
 
 use super::names::is_established;
 use super::schema::{Additional, Schema};
-use super::{formats, schema_rules, selectable, structural};
+use super::{formats, rule, rule_checks, schema_rules, selectable, structural};
 use crate::webhook;
 
 /// Annotation that definitions in Kubernetes' own groups must have.
@@ -167,7 +168,7 @@ pub fn validate_name(definition: &Value) -> FieldErrors {
 pub fn validate(definition: &Value) -> FieldErrors {
     let mut errors = FieldErrors::new();
     let spec = definition.get("spec").unwrap_or(&Value::Null);
-    check_spec(definition, spec, ConversionRules::NEW, &mut errors);
+    check_spec(definition, spec, ConversionRules::NEW, &Before::default(), &mut errors);
     check_status(definition, &mut errors);
     check_approval(definition, None, &mut errors);
     check_preserve(spec, &mut errors);
@@ -178,7 +179,7 @@ pub fn validate(definition: &Value) -> FieldErrors {
 pub fn validate_update(new: &Value, old: &Value) -> FieldErrors {
     let mut errors = FieldErrors::new();
     let spec = new.get("spec").unwrap_or(&Value::Null);
-    check_spec(new, spec, ConversionRules::of_update(old), &mut errors);
+    check_spec(new, spec, ConversionRules::of_update(old), &Before::of(new, old), &mut errors);
     let always: [&[&str]; 2] = [&["spec", "group"], &["spec", "names", "plural"]];
     let established: &[&[&str]] =
         if is_established(old) { &[&["spec", "scope"], &["spec", "names", "kind"]] } else { &[] };
@@ -195,7 +196,46 @@ pub fn validate_update(new: &Value, old: &Value) -> FieldErrors {
     errors
 }
 
-fn check_spec(definition: &Value, spec: &Value, rules: ConversionRules, errors: &mut FieldErrors) {
+/// What an update leaves of the definition that it changes.
+#[derive(Default)]
+struct Before<'a> {
+    expressions: rule::Stored,
+    /// Versions whose schemas are what they were.
+    unchanged: BTreeSet<&'a str>,
+}
+
+impl<'a> Before<'a> {
+    fn of(new: &'a Value, old: &Value) -> Self {
+        let mut expressions = rule::Stored::default();
+        for schema in versions(old).iter().filter_map(|version| version.at(&["schema", "openAPIV3Schema"])) {
+            expressions.add(&Schema::parse(schema));
+        }
+        let is_unchanged = |version: &&Value| {
+            let name = version.str_at(&["name"]);
+            let old = versions(old).iter().find(|version| version.str_at(&["name"]) == name);
+            old.is_some_and(|old| {
+                old.at(&["schema", "openAPIV3Schema"]) == version.at(&["schema", "openAPIV3Schema"])
+            })
+        };
+        let unchanged = versions(new).iter().filter(is_unchanged).map(|version| version.str_at(&["name"]));
+        Self { expressions, unchanged: unchanged.collect() }
+    }
+
+    fn rules(&self, version: Option<&Value>) -> rule_checks::Stored<'_> {
+        rule_checks::Stored {
+            expressions: &self.expressions,
+            unchanged: version.is_some_and(|version| self.unchanged.contains(version.str_at(&["name"]))),
+        }
+    }
+}
+
+fn check_spec(
+    definition: &Value,
+    spec: &Value,
+    rules: ConversionRules,
+    before: &Before<'_>,
+    errors: &mut FieldErrors,
+) {
     let path = Path::new("spec");
     check_group(spec.str_at(&["group"]), &path.child("group"), errors);
     match spec.str_at(&["scope"]) {
@@ -221,7 +261,7 @@ fn check_spec(definition: &Value, spec: &Value, rules: ConversionRules, errors: 
         storage += usize::from(flag(version, "storage"));
         unique &= names.insert(name);
         check_label(name, "", &at.child("name"), errors);
-        check_version(version, &top, &at, errors);
+        check_version(version, &top, before, &at, errors);
     }
     let shown = || {
         if versions.is_empty() {
@@ -243,7 +283,7 @@ fn check_spec(definition: &Value, spec: &Value, rules: ConversionRules, errors: 
         }
     }
     check_names(spec.get("names").unwrap_or(&Value::Null), &path.child("names"), errors);
-    top.check(versions, &path, errors);
+    top.check(versions, before, &path, errors);
     let conversion = spec.get("conversion").unwrap_or(&Value::Null);
     if flag(spec, "preserveUnknownFields")
         && !conversion.is_null()
@@ -292,10 +332,12 @@ impl<'a> Top<'a> {
         }
     }
 
-    fn check(&self, versions: &[Value], path: &Path, errors: &mut FieldErrors) {
+    fn check(&self, versions: &[Value], before: &Before<'_>, path: &Path, errors: &mut FieldErrors) {
         let schema = self.schema.and_then(|schema| schema.get("openAPIV3Schema"));
         if let Some(schema) = schema {
-            check_schema(schema, versions.iter().any(has_status), &path.child("validation"), errors);
+            let stored = before.rules(versions.first());
+            let has_status = versions.iter().any(has_status);
+            check_schema(schema, has_status, stored, &path.child("validation"), errors);
         }
         if let Some(subresources) = self.subresources {
             check_scale(subresources, path, errors);
@@ -363,7 +405,7 @@ fn has_status(version: &Value) -> bool {
     version.at(&["subresources", "status"]).is_some_and(|status| !status.is_null())
 }
 
-fn check_version(version: &Value, top: &Top<'_>, path: &Path, errors: &mut FieldErrors) {
+fn check_version(version: &Value, top: &Top<'_>, before: &Before<'_>, path: &Path, errors: &mut FieldErrors) {
     let warning = version.get("deprecationWarning").and_then(Value::as_str);
     if let Some(warning) = warning {
         let at = path.child("deprecationWarning");
@@ -380,7 +422,8 @@ fn check_version(version: &Value, top: &Top<'_>, path: &Path, errors: &mut Field
     }
     let schema = version.at(&["schema", "openAPIV3Schema"]).filter(|schema| !schema.is_null());
     if let (Some(schema), None) = (schema, top.schema) {
-        check_schema(schema, has_status(version), &path.child("schema"), errors);
+        let stored = before.rules(Some(version));
+        check_schema(schema, has_status(version), stored, &path.child("schema"), errors);
     }
     if let (Some(subresources), None) = (version.get("subresources"), top.subresources) {
         check_scale(subresources, path, errors);
@@ -408,7 +451,13 @@ fn check_columns(columns: &Value, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-fn check_schema(tree: &Value, has_status: bool, path: &Path, errors: &mut FieldErrors) {
+fn check_schema(
+    tree: &Value,
+    has_status: bool,
+    stored: rule_checks::Stored<'_>,
+    path: &Path,
+    errors: &mut FieldErrors,
+) {
     let at = path.child("openAPIV3Schema");
     let schema = Schema::parse(tree);
     if has_status && schema.kind != "object" {
@@ -426,10 +475,15 @@ fn check_schema(tree: &Value, has_status: bool, path: &Path, errors: &mut FieldE
     }
     let mut found = structural::validate(&schema, &at);
     if found.is_empty() {
-        schema_rules::check_defaults(&schema, &at, &mut found);
+        let mut budget = PER_OBJECT as i64;
+        schema_rules::check_defaults(tree, &schema, &at, &mut budget, &mut found);
     }
+    let is_structural = found.is_empty();
     errors.extend(found);
-    errors.extend(schema_rules::check(&schema, &at));
+    let broken = schema_rules::check(&schema, &at);
+    let rules = is_structural.then(|| rule_checks::check(tree, &schema, &at, &broken, stored));
+    errors.extend(broken);
+    errors.extend(rules.into_iter().flatten());
 }
 
 const ROOT_FIELDS: &str = "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength \

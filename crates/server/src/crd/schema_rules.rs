@@ -3,9 +3,11 @@
 use coffer_types::Value;
 use coffer_types::validation::field::{FieldError, FieldErrors, Path, Shown};
 
+use super::field_path;
 use super::prune::prune;
 use super::schema::{Additional, Schema};
 use super::validate::validate;
+use super::validations::Validations;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const REASONS: [&str; 4] =
@@ -18,15 +20,31 @@ pub(super) fn check(schema: &Schema, path: &Path) -> FieldErrors {
     errors
 }
 
-/// Defaults that are not what they would be after a write. Only asked of a structural schema.
-pub(super) fn check_defaults(schema: &Schema, path: &Path, errors: &mut FieldErrors) {
+/// Defaults that are not what they would be after a write. Only asked of a structural schema, which is
+/// read from `tree`; rules of expressions take their cost from `budget`.
+pub(super) fn check_defaults(
+    tree: &Value,
+    schema: &Schema,
+    path: &Path,
+    budget: &mut i64,
+    errors: &mut FieldErrors,
+) {
+    if *budget < 0 {
+        return;
+    }
     if let Some(default) = &schema.default {
         let at = path.child("default");
         let mut pruned = default.clone();
         if !prune(&mut pruned, schema).is_empty() || pruned != *default {
             errors.push(FieldError::invalid(&at, default, "must not have unknown fields"));
         }
-        errors.extend(validate(default, None, schema).into_iter().map(|mut error| {
+        let found = validate(default, None, schema);
+        if found.is_empty()
+            && let Some(rules) = Validations::compile(tree, schema, false)
+        {
+            errors.extend(rules.validate_default(default, schema, at.as_str(), budget));
+        }
+        errors.extend(found.into_iter().map(|mut error| {
             error.field = match error.field.as_str() {
                 "<nil>" => at.to_string(),
                 field => format!("{at}.{field}"),
@@ -35,13 +53,17 @@ pub(super) fn check_defaults(schema: &Schema, path: &Path, errors: &mut FieldErr
         }));
     }
     for (name, property) in &schema.properties {
-        check_defaults(property, &path.child("properties").key(name), errors);
+        if let Some(tree) = tree.at(&["properties", name]) {
+            check_defaults(tree, property, &path.child("properties").key(name), budget, errors);
+        }
     }
-    if let Some(items) = &schema.items {
-        check_defaults(items, &path.child("items"), errors);
+    if let (Some(items), Some(tree)) = (&schema.items, tree.get("items")) {
+        check_defaults(tree, items, &path.child("items"), budget, errors);
     }
-    if let Additional::Schema(additional) = &schema.additional {
-        check_defaults(additional, &path.child("additionalProperties"), errors);
+    if let (Additional::Schema(additional), Some(tree)) =
+        (&schema.additional, tree.get("additionalProperties"))
+    {
+        check_defaults(tree, additional, &path.child("additionalProperties"), budget, errors);
     }
 }
 
@@ -247,7 +269,7 @@ fn map_list(schema: &Schema, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-/// The form of `x-kubernetes-validations`; the expressions are not read here.
+/// The form of `x-kubernetes-validations`; the expressions are read by [`super::rule_checks`].
 fn validations(schema: &Schema, path: &Path, errors: &mut FieldErrors) {
     let rules = schema.validations.as_ref().and_then(Value::as_array).unwrap_or_default();
     for (index, rule) in rules.iter().enumerate() {
@@ -281,6 +303,9 @@ fn validations(schema: &Schema, path: &Path, errors: &mut FieldErrors) {
         }
         if broken(field) {
             errors.push(FieldError::invalid(&at.child("fieldPath"), field, "must not contain line breaks"));
+        }
+        if !field.is_empty() && field_path::normalize(field, schema).is_none() {
+            errors.push(FieldError::invalid(&at.child("fieldPath"), field, "must be a valid path"));
         }
     }
 }

@@ -264,7 +264,10 @@ impl Step<'_, '_> {
         strategy.stamp(&subresource, &mut new, Some(&old), &stamp);
         // A write that changes nothing but times is none.
         ignore_timestamps(&mut new, &old);
-        scope.refuse_invalid(&scope.name, &strategy.validate_update(&subresource, &new, &old))?;
+        let mut warnings = Vec::new();
+        let errors = strategy.validate_update_warning(&subresource, &new, &old, &mut warnings);
+        scope.warnings.extend(warnings);
+        scope.refuse_invalid(&scope.name, &errors)?;
         scope.warnings.extend(strategy.warnings(&new, Some(&old)));
         scope.validate(Operation::Update, Some(&old), Some(&new)).await?;
         if old.deletion_timestamp().is_some() && strategy.is_released(&new) {

@@ -497,6 +497,8 @@ impl Strategy for CustomStrategy {
         let mut errors = meta::validate(object, self.rules());
         errors.extend(self.wire.validate(object, None, false));
         errors.extend(self.validate_scale(object, false));
+        let said = self.wire.validate_rules(object, None, &errors);
+        errors.extend(said.errors);
         errors
     }
 
@@ -509,12 +511,25 @@ impl Strategy for CustomStrategy {
     }
 
     fn validate_update(&self, subresource: &str, new: &Value, old: &Value) -> FieldErrors {
+        self.validate_update_warning(subresource, new, old, &mut Vec::new())
+    }
+
+    fn validate_update_warning(
+        &self,
+        subresource: &str,
+        new: &Value,
+        old: &Value,
+        warnings: &mut Vec<String>,
+    ) -> FieldErrors {
         let mut errors = meta::validate(new, self.rules());
         // Once as every kind, once as this one.
         errors.extend(meta::validate_update(new, old, self.rules()));
         errors.extend(meta::validate_update(new, old, self.rules()));
         errors.extend(self.wire.validate(new, Some(old), !subresource.is_empty()));
         errors.extend(self.validate_scale(new, !subresource.is_empty()));
+        let said = self.wire.validate_rules(new, Some(old), &errors);
+        errors.extend(said.errors);
+        warnings.extend(said.warnings);
         errors
     }
 

@@ -31,6 +31,17 @@ pub(crate) trait Strategy: Send + Sync + 'static {
     /// What is wrong with a changed object.
     fn validate_update(&self, subresource: &str, new: &Value, old: &Value) -> FieldErrors;
 
+    /// As [`Self::validate_update`]; tells as well what was wrong before and is let pass.
+    fn validate_update_warning(
+        &self,
+        subresource: &str,
+        new: &Value,
+        old: &Value,
+        _warnings: &mut Vec<String>,
+    ) -> FieldErrors {
+        self.validate_update(subresource, new, old)
+    }
+
     /// Sets who wrote the object and when, where a kind says so: after it was prepared.
     fn stamp(&self, _subresource: &str, _new: &mut Value, _old: Option<&Value>, _stamp: &Stamp<'_>) {}
 

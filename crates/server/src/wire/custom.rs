@@ -1,7 +1,7 @@
 //! Objects of custom resources: JSON trees with only `metadata` of a known shape.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use coffer_types::codec::{json, yaml};
@@ -14,6 +14,7 @@ use super::Decoded;
 use crate::conversion::Converter;
 use crate::crd::schema::Schema;
 use crate::crd::selectable::SelectableField;
+use crate::crd::validations::{self, Said, Validations};
 use crate::crd::{defaults, embedded, list_type, prune, validate};
 use crate::negotiate::Media;
 use crate::quote;
@@ -23,19 +24,34 @@ pub(crate) struct Schemas {
     /// As the definition has them.
     pub(crate) trees: BTreeMap<String, Option<Value>>,
     read: BTreeMap<String, Option<Arc<Schema>>>,
+    /// The rules of versions that have any, compiled when they are first asked.
+    rules: BTreeMap<String, OnceLock<Option<Validations>>>,
 }
 
 impl Schemas {
     /// Reads the schemas of a definition.
     pub(crate) fn new(trees: BTreeMap<String, Option<Value>>) -> Self {
         let read = |tree: &Option<Value>| tree.as_ref().map(|tree| Arc::new(Schema::parse(tree)));
-        let read = trees.iter().map(|(version, tree)| (version.clone(), read(tree))).collect();
-        Self { trees, read }
+        let read: BTreeMap<_, _> =
+            trees.iter().map(|(version, tree)| (version.clone(), read(tree))).collect();
+        let with_rules =
+            read.iter().filter(|(_, schema)| schema.as_deref().is_some_and(validations::has_any));
+        let rules = with_rules.map(|(version, _)| (version.clone(), OnceLock::new())).collect();
+        Self { trees, read, rules }
     }
 
     /// The schema of a version, if it has one.
     pub(crate) fn of(&self, api_version: &str) -> Option<&Arc<Schema>> {
         self.read.get(api_version)?.as_ref()
+    }
+
+    /// The rules of a version, if it has any.
+    fn rules(&self, api_version: &str) -> Option<&Validations> {
+        let compile = || {
+            let (tree, schema) = self.trees.get(api_version)?.as_ref().zip(self.of(api_version))?;
+            Validations::compile(tree, schema, true)
+        };
+        self.rules.get(api_version)?.get_or_init(compile).as_ref()
     }
 
     /// An object as it is read from the store, in the version that it is stored in.
@@ -300,6 +316,16 @@ impl CustomWire {
     /// Whether what is read is what is served: the same version, and nothing to fill in or drop.
     pub(super) fn serves_what_is_stored(&self) -> bool {
         self.converter.is_some() || (self.version == self.storage_version && self.schema.is_none())
+    }
+
+    /// What the rules of the schema say against an object of which `found` is wrong otherwise.
+    pub(crate) fn validate_rules(&self, object: &Value, old: Option<&Value>, found: &FieldErrors) -> Said {
+        let Some(schema) = &self.schema else { return Said::default() };
+        let Some(rules) = self.schemas.rules(&self.api_version()) else { return Said::default() };
+        match validations::blocked(found) {
+            Some(error) => Said { errors: vec![error], warnings: Vec::new() },
+            None => rules.validate(object, old, schema),
+        }
     }
 
     /// What the schema says against an object, or against its status alone, that was `old`.

@@ -93,6 +93,13 @@ impl Expression {
         self.checked.type_of(&self.checked.root)
     }
 
+    /// Whether the variable `name` stands in the expression.
+    pub fn uses(&self, name: &str) -> bool {
+        let slot = self.environment.variables.get(name).map(|variable| variable.slot);
+        let is_it = |reference: &check::Reference| matches!(reference, check::Reference::Variable(place) if Some(*place) == slot);
+        self.checked.references.iter().any(is_it)
+    }
+
     /// What one evaluation may cost, with the sizes that `sizes` tells.
     pub fn estimate(&self, sizes: &dyn SizeEstimator) -> Range {
         check::estimate(&self.environment, &self.checked, sizes)
@@ -160,6 +167,16 @@ mod tests {
             let (found, found_cost) = evaluate(text, Budget::default());
             assert_eq!((found.as_deref(), found_cost), (Ok(value), cost), "{text}");
         }
+    }
+
+    #[test]
+    fn variables_that_stand_in_an_expression_are_known() {
+        let mut environment = Environment::new(Vec::new(), CallCosts::NONE);
+        environment.declare_type("self", Type::Dyn);
+        environment.declare_type("oldSelf", Type::Dyn);
+        let uses = |text: &str, name: &str| environment.check(text).expect("types fit").uses(name);
+        assert!(uses("self.oldSelf == 1", "self") && !uses("self.oldSelf == 1", "oldSelf"));
+        assert!(uses("[1].all(x, has(oldSelf.a))", "oldSelf") && !uses("true", "self"));
     }
 
     #[test]

@@ -2,5 +2,6 @@
 
 mod definitions;
 mod objects;
+mod rules;
 mod schemas;
 mod values;

@@ -2,7 +2,8 @@
 
 use coffer_types::validation::field::Path;
 
-use crate::crd::testing::{schema, texts};
+use crate::crd::schema::Schema;
+use crate::crd::testing::{schema, texts, tree};
 use crate::crd::{schema_rules, structural};
 
 fn structure(rules: &str, expected: &[&str]) {
@@ -208,9 +209,9 @@ fn keywords_and_list_types() {
 #[test]
 fn defaults_must_be_what_a_write_would_leave() {
     let check = |rules: &str, expected: &[&str]| {
-        let schema = schema(&format!(r#"{{"type":"object","properties":{{"x":{rules}}}}}"#));
-        let mut errors = Vec::new();
-        schema_rules::check_defaults(&schema, &Path::new("s"), &mut errors);
+        let tree = tree(&format!(r#"{{"type":"object","properties":{{"x":{rules}}}}}"#));
+        let (mut errors, mut budget) = (Vec::new(), 10_000_000);
+        schema_rules::check_defaults(&tree, &Schema::parse(&tree), &Path::new("s"), &mut budget, &mut errors);
         assert_eq!(texts(&errors), expected, "{rules}");
     };
     check(r#"{"type":"string","default":"a"}"#, &[]);
@@ -221,5 +222,14 @@ fn defaults_must_be_what_a_write_would_leave() {
     check(
         r#"{"type":"object","default":{"b":1}}"#,
         &["s.properties[x].default: Invalid value: {\"b\":1}: must not have unknown fields"],
+    );
+    check(
+        r#"{"type":"integer","default":1,"x-kubernetes-validations":[{"rule":"self > 1"},{"rule":"self > 0"}]}"#,
+        &["s.properties[x].default: Invalid value: 1: failed rule: self > 1"],
+    );
+    check(
+        r#"{"type":"integer","default":1,"x-kubernetes-validations":
+            [{"rule":"oldSelf.hasValue()","optionalOldSelf":true}]}"#,
+        &["s.properties[x].default: Invalid value: 1: failed rule: oldSelf.hasValue()"],
     );
 }

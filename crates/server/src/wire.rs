@@ -7,6 +7,7 @@ pub(crate) mod events;
 mod fields;
 mod frames;
 mod list;
+pub(crate) mod schemas;
 mod storage;
 
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use coffer_types::meta::{self, Meta as _};
 use coffer_types::schema::{self, Kind};
 use coffer_types::{Status, Value};
 
-pub(crate) use self::custom::{CustomCodec, CustomState, CustomWire, Schemas};
+pub(crate) use self::custom::{CustomCodec, CustomState, CustomWire};
 pub(crate) use self::fields::Writer;
 pub(crate) use self::frames::{bookmark, event_frame};
 pub(crate) use self::list::Pieces;

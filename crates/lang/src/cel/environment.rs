@@ -151,7 +151,7 @@ impl Environment {
 
     /// Whether `name` is a type that mutations make, and may be made here.
     pub(crate) fn is_patch_type(&self, name: &str) -> bool {
-        self.patches && super::admission::is_patch_type(name)
+        self.patches && super::patches::is_patch_type(name)
     }
 
     /// Whether expressions can make an object of the type called `name`.

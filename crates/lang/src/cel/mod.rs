@@ -19,6 +19,7 @@ pub mod libraries;
 pub mod limits;
 mod list;
 mod map;
+pub mod patches;
 pub mod program;
 mod regex;
 pub mod schemas;

@@ -16,7 +16,7 @@ use coffer_types::time::Clock;
 use coffer_types::{Status, Value};
 
 use crate::webhook::{Resolve, ReviewVersion, Target, WebhookClient};
-use crate::wire::Schemas;
+use crate::wire::schemas::Schemas;
 
 /// How long one call may take: upstream's.
 const CALL_LIMIT: Duration = Duration::from_secs(30);

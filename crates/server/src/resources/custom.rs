@@ -34,7 +34,8 @@ use crate::negotiate::Offers;
 use crate::ports::{Change, GroupResource, Interest, Objects};
 use crate::state::Server;
 use crate::webhook::Services;
-use crate::wire::{CustomCodec, CustomState, CustomWire, Schemas, StorageCodec, Wire};
+use crate::wire::schemas::Schemas;
+use crate::wire::{CustomCodec, CustomState, CustomWire, StorageCodec, Wire};
 
 /// Verbs of a custom resource, in upstream's order.
 const VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];

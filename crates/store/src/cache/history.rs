@@ -8,9 +8,11 @@ use std::time::Duration;
 use coffer_types::Status;
 
 use super::snapshot::Slot;
-use super::watchers::MAX_QUEUED;
 use crate::kv::Revision;
 use crate::registry::{Event, EventType, Frames, Predicate, Stored};
+
+/// Changes that wait for one watcher at most before it has to read the history.
+pub const MAX_QUEUED: usize = 128;
 
 /// Changes that are kept at least.
 pub const MIN_HISTORY: usize = 100;

@@ -18,9 +18,8 @@ pub(crate) mod watchers;
 
 pub(crate) use self::fill::after as fill_after;
 pub use self::fill::{FIRST_PAGE, PAGE, PAGE_BYTES};
-pub use self::history::{HISTORY_WINDOW, MAX_HISTORY, MAX_UNDONE, MIN_HISTORY};
+pub use self::history::{HISTORY_WINDOW, MAX_HISTORY, MAX_QUEUED, MAX_UNDONE, MIN_HISTORY};
 pub use self::watch::{BOOKMARK_BEFORE_END, BOOKMARK_PERIOD};
-pub use self::watchers::MAX_QUEUED;
 pub use crate::shared::PROGRESS_PERIOD;
 
 use std::sync::Arc;

@@ -11,11 +11,8 @@ use std::task::Waker;
 
 use parking_lot::Mutex;
 
-use super::history::Change;
+use super::history::{Change, MAX_QUEUED};
 use crate::kv::Revision;
-
-/// Changes that wait for one watcher at most before it has to read the history.
-pub const MAX_QUEUED: usize = 128;
 
 /// Which keys a watcher wants; finer selection is its own business.
 #[derive(Clone, PartialEq, Eq, Hash)]

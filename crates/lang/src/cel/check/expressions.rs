@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::Reference;
 use super::unify::{Mapping, instantiate, most_general, parameters};
-use crate::cel::admission::patch_field;
 use crate::cel::environment::Environment;
 use crate::cel::functions::{Function, Overload};
+use crate::cel::patches::patch_field;
 use crate::cel::syntax::ast::{Comprehension, Entry, Expr, FieldSetting, Id, Kind, operators};
 use crate::cel::types::Type;
 use crate::cel::value::Value;

@@ -2,8 +2,8 @@
 
 use super::evaluate::{Evaluator, Slot, absorb};
 use super::node::{Attribute, Base, Key, Node, Qualifier};
-use crate::cel::admission::JSON_PATCH;
 use crate::cel::error::Error;
+use crate::cel::patches::JSON_PATCH;
 use crate::cel::value::{Object, Text, Value};
 
 impl Attribute {

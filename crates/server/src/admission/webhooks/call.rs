@@ -7,9 +7,9 @@ use coffer_types::{Status, Value, random};
 use super::Webhooks;
 use super::conditions::Verdict;
 use super::hook::{Hook, SideEffects};
-use super::matching::{Invocation, name_of};
 use super::metrics::Rejection;
 use super::review::{self, Answer, Encoded, Unusable};
+use super::rule::{Invocation, name_of};
 use crate::ports::{Admission, Operation};
 use crate::quote;
 

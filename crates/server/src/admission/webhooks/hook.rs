@@ -8,7 +8,7 @@ use coffer_types::Value;
 use coffer_types::meta::Meta as _;
 
 use super::conditions::Conditions;
-use super::matching::Rule;
+use super::rule::Rule;
 use crate::webhook::{ReviewVersion, WebhookClient};
 
 /// How long a webhook may take when it does not say: upstream's default.

@@ -11,6 +11,7 @@ mod matching;
 mod metrics;
 mod mutating;
 mod review;
+mod rule;
 mod source;
 mod validating;
 

@@ -10,8 +10,9 @@ use coffer_types::{Status, Value, fields};
 use super::Webhooks;
 use super::call::{Failure, encode};
 use super::hook::Hook;
-use super::matching::{Chooser, Invocation};
+use super::matching::Chooser;
 use super::review::{Answer, Encoded, JSON_PATCH};
+use super::rule::Invocation;
 use crate::ports::{Admission, Forms};
 use crate::quote;
 

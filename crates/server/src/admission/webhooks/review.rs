@@ -11,7 +11,7 @@ use coffer_types::status::{Cause, Details};
 use coffer_types::{SecretBytes, Status, Value};
 
 use super::Phase;
-use super::matching::{Invocation, name_of};
+use super::rule::{Invocation, name_of};
 use crate::ports::Admission;
 use crate::quote;
 use crate::webhook::{Pieces, ReviewVersion};

@@ -10,8 +10,9 @@ use futures::stream::FuturesUnordered;
 use super::Webhooks;
 use super::call::encode;
 use super::hook::Hook;
-use super::matching::{Chooser, Invocation};
+use super::matching::Chooser;
 use super::review::Encoded;
+use super::rule::Invocation;
 use crate::ports::Admission;
 
 impl Webhooks {

@@ -310,7 +310,7 @@ struct SoftHsm {
 #[cfg(feature = "pkcs11")]
 impl SoftHsm {
     const TOKEN: &str = "coffer";
-    const PIN: &str = "56789";
+    const PIN: &str = "a-pin-that-no-port-or-time-is";
 
     fn new(directory: &Path) -> Self {
         let tokens = directory.join("tokens");
@@ -382,7 +382,7 @@ fn a_pkcs11_token_is_a_backend() {
         assert_eq!((output.code, output.stdout.as_str()), (1, ""), "{}", output.stderr);
         assert!(output.stderr.contains(expected), "{}", output.stderr);
     };
-    write_private(&pin, "99999\n");
+    write_private(&pin, "another-pin\n");
     refused("etcd", &format!("the token \"coffer\" refused the PIN in {}", pin.display()));
     write_private(&pin, SoftHsm::PIN);
     refused("other", "the token \"coffer\" has no AES key labelled \"other\"");

@@ -119,6 +119,10 @@ fn property(owner: &'static Message, field: &Field, components: &mut Components)
             if field.patch.atomic && !matches!(one, Type::Message(message) if message.atomic) {
                 set(&mut schema, "x-kubernetes-map-type", "atomic".into());
             }
+            // Bytes are a list in Go, and can be marked as one.
+            if field.patch.listed {
+                set(&mut schema, "x-kubernetes-list-type", "atomic".into());
+            }
             extend(&mut schema, field);
             schema
         }

@@ -4,6 +4,7 @@
 //! [`DIFFERENCES`], where ours are in `differences/custom.json`.
 
 mod conversion;
+mod rules;
 mod scale;
 mod selectors;
 mod values;

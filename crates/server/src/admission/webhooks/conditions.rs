@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use coffer_lang::cel::declared::{DeclaredType, Field, Fields, ListIdentity, NO_MAXIMUM, Scalar, Shape};
+use coffer_lang::cel::admission::{self, Declarations};
 use coffer_lang::cel::environment::Environment;
 use coffer_lang::cel::libraries::authorizer::{self, Asked, User, Verdict as Decided};
-use coffer_lang::cel::libraries::{self, costs};
 use coffer_lang::cel::limits;
 use coffer_lang::cel::program::{Budget, Program};
 use coffer_lang::cel::types::Type;
@@ -94,8 +93,8 @@ impl Conditions {
             let variables = [
                 Some(object.as_ref().map_or(CelValue::Null, CelValue::plain)),
                 Some(old.as_ref().map_or(CelValue::Null, CelValue::plain)),
-                Some(CelValue::Null),
                 Some(CelValue::plain(told)),
+                Some(CelValue::Null),
                 Some(authorizer::authorizer_value(asker.clone(), user.clone())),
                 Some(authorizer::resource_check_value(asker.clone(), user.clone(), resource.clone())),
             ];
@@ -121,15 +120,10 @@ impl Conditions {
     }
 }
 
-/// Places of the variables, in the order in which they are declared.
+/// What conditions can use; the variables have the order in which [`Conditions::verdict`] gives them.
 static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
-    let mut environment = Environment::new(libraries::kubernetes(), costs::KUBERNETES);
-    environment.declare_type("object", Type::Dyn);
-    environment.declare_type("oldObject", Type::Dyn);
-    environment.declare("namespaceObject", namespace_type());
-    environment.declare("request", request_type());
-    environment.declare_type("authorizer", authorizer::authorizer_type());
-    environment.declare_type("authorizer.requestResource", authorizer::resource_check_type());
+    let (environment, _names) =
+        admission::environment(Declarations { authorizer: true, ..Declarations::default() });
     environment
 });
 
@@ -237,96 +231,6 @@ fn user_of(attributes: &Attributes) -> User {
         groups: user.groups.clone(),
         extra: user.extra.iter().map(|(key, values)| (key.clone(), values.clone())).collect(),
     }
-}
-
-fn declared(cel: Type, shape: Shape) -> Arc<DeclaredType> {
-    Arc::new(DeclaredType { cel, shape, nullable: false, maximum: NO_MAXIMUM, minimum_serialized: 0 })
-}
-
-fn text() -> Arc<DeclaredType> {
-    declared(Type::String, Shape::Scalar(Scalar::String))
-}
-
-fn list(element: Arc<DeclaredType>) -> Arc<DeclaredType> {
-    let cel = Type::list(element.cel.clone());
-    declared(cel, Shape::List { element, identity: ListIdentity::Atomic })
-}
-
-fn map(element: Arc<DeclaredType>) -> Arc<DeclaredType> {
-    declared(Type::map(Type::String, element.cel.clone()), Shape::Map { element })
-}
-
-fn object(name: &str, members: Vec<(&str, Arc<DeclaredType>)>) -> Arc<DeclaredType> {
-    let mut fields = Fields::default();
-    for (member, declared) in members {
-        fields.insert(Field { name: Arc::from(member), property: Arc::from(member), declared });
-    }
-    declared(Type::object(name), Shape::Object(fields))
-}
-
-/// `request`: what upstream declares of an AdmissionRequest.
-fn request_type() -> Arc<DeclaredType> {
-    let texts = |name: &str, members: [&'static str; 3]| {
-        object(name, members.into_iter().map(|member| (member, text())).collect())
-    };
-    let kind = || texts("kubernetes.GroupVersionKind", ["group", "version", "kind"]);
-    let resource = || texts("kubernetes.GroupVersionResource", ["group", "version", "resource"]);
-    let user = object(
-        "kubernetes.UserInfo",
-        vec![("username", text()), ("uid", text()), ("groups", list(text())), ("extra", map(list(text())))],
-    );
-    object(
-        "kubernetes.AdmissionRequest",
-        vec![
-            ("kind", kind()),
-            ("resource", resource()),
-            ("subResource", text()),
-            ("requestKind", kind()),
-            ("requestResource", resource()),
-            ("requestSubResource", text()),
-            ("name", text()),
-            ("namespace", text()),
-            ("operation", text()),
-            ("userInfo", user),
-            ("dryRun", declared(Type::Bool, Shape::Scalar(Scalar::Bool))),
-            ("options", declared(Type::Dyn, Shape::Dyn)),
-        ],
-    )
-}
-
-/// `namespaceObject`, which match conditions may name but is null to them.
-fn namespace_type() -> Arc<DeclaredType> {
-    let metadata = object(
-        "kubernetes.NamespaceMetadata",
-        vec![
-            ("name", text()),
-            ("generateName", text()),
-            ("namespace", text()),
-            ("labels", map(text())),
-            ("annotations", map(text())),
-            ("UID", text()),
-            ("creationTimestamp", declared(Type::Timestamp, Shape::Scalar(Scalar::DateTime))),
-            ("deletionGracePeriodSeconds", declared(Type::Int, Shape::Scalar(Scalar::Int))),
-            ("deletionTimestamp", declared(Type::Timestamp, Shape::Scalar(Scalar::DateTime))),
-            ("generation", declared(Type::Int, Shape::Scalar(Scalar::Int))),
-            ("resourceVersion", text()),
-            ("finalizers", list(text())),
-        ],
-    );
-    let condition = object(
-        "kubernetes.NamespaceCondition",
-        vec![
-            ("status", text()),
-            ("type", text()),
-            ("lastTransitionTime", declared(Type::Timestamp, Shape::Scalar(Scalar::DateTime))),
-            ("message", text()),
-            ("reason", text()),
-        ],
-    );
-    let spec = object("kubernetes.NamespaceSpec", vec![("finalizers", list(text()))]);
-    let status =
-        object("kubernetes.NamespaceStatus", vec![("conditions", list(condition)), ("phase", text())]);
-    object("kubernetes.Namespace", vec![("metadata", metadata), ("spec", spec), ("status", status)])
 }
 
 #[cfg(test)]

@@ -80,6 +80,9 @@ impl Conditions {
             name: request.context.name.to_owned(),
             ..authorizer::Resource::default()
         };
+        // An error may hold what was worked on, such as the text that is no number.
+        let is_secret =
+            (request.attributes.group.as_str(), request.attributes.resource.as_str()) == ("", "secrets");
         let mut left = limits::MATCH_CONDITIONS;
         let mut failures = Vec::new();
         for condition in &self.0 {
@@ -109,7 +112,7 @@ impl Conditions {
                 Err(error) => failures.push(format!(
                     "expression '{}' resulted in error: {}",
                     condition.expression,
-                    error.message()
+                    if is_secret { "<content redacted>" } else { error.message() }
                 )),
             }
         }
@@ -256,6 +259,10 @@ mod tests {
     }
 
     fn verdict(expressions: &[&str]) -> Verdict {
+        verdict_about("secrets", expressions)
+    }
+
+    fn verdict_about(resource: &str, expressions: &[&str]) -> Verdict {
         let conditions: Vec<Value> = expressions
             .iter()
             .map(|expression| Value::from([("name", "c"), ("expression", *expression)]))
@@ -267,7 +274,7 @@ mod tests {
                 groups: vec!["g".to_owned()],
                 ..crate::ports::UserInfo::default()
             },
-            resource: "secrets".to_owned(),
+            resource: resource.to_owned(),
             namespace: "ns".to_owned(),
             ..Attributes::default()
         };
@@ -303,7 +310,17 @@ mod tests {
             (&["object.nothing == 1"], Verdict::Unknown(1, failed.to_owned())),
             (&["true", "object.nothing == 1"], Verdict::Unknown(1, failed.to_owned())),
         ] {
-            assert_eq!(verdict(expressions), expected, "{expressions:?}");
+            assert_eq!(verdict_about("configmaps", expressions), expected, "{expressions:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_about_a_secret_holds_none_of_it() {
+        for expression in
+            ["int(object.data.k) == 1", "timestamp(object.data.k) == null || {}[object.data.k] == 1"]
+        {
+            let expected = format!("expression '{expression}' resulted in error: <content redacted>");
+            assert_eq!(verdict(&[expression]), Verdict::Unknown(1, expected));
         }
     }
 

@@ -84,6 +84,7 @@ func informers(ctx context.Context, with *setting) (report, error) {
 	if happened < with.changes {
 		return nil, fmt.Errorf("%d events of %d changes", happened, with.changes)
 	}
+	streamed := 0
 	for _, informer := range all {
 		state, err := current(ctx, reference, informer.resource)
 		if err != nil {
@@ -99,6 +100,13 @@ func informers(ctx context.Context, with *setting) (report, error) {
 			"events": informer.events, "streamed lists": informer.requests.streamedLists,
 			"lists": informer.requests.lists, "watches": informer.requests.watches,
 		}
+		if 0 < informer.requests.streamedLists {
+			streamed++
+		}
+	}
+	// Some have their first connection cut; most do not.
+	if streams() && 2*streamed < len(all) {
+		return nil, fmt.Errorf("%d of %d informers were answered with a streamed list", streamed, len(all))
 	}
 	return done, nil
 }
@@ -268,15 +276,19 @@ func startInformers(ctx context.Context, with *setting) ([]*informed, error) {
 	return all, nil
 }
 
+// streams tells whether informers begin with a streamed list.
+func streams() bool {
+	return os.Getenv("KUBE_FEATURE_WatchListClient") != "false"
+}
+
 // asked tells when an informer did not use what it is meant to use.
 func (i *informed) asked() error {
 	i.requests.lock.Lock()
 	defer i.requests.lock.Unlock()
-	streams := os.Getenv("KUBE_FEATURE_WatchListClient") != "false"
-	if streams != (0 < i.requests.streamedLists) {
-		return fmt.Errorf("%d streamed lists", i.requests.streamedLists)
+	if streams() != (0 < i.requests.streamedLists+i.requests.cutLists) {
+		return fmt.Errorf("%d streamed lists, %d cut off", i.requests.streamedLists, i.requests.cutLists)
 	}
-	if !streams && i.requests.lists == 0 {
+	if !streams() && i.requests.lists == 0 {
 		return fmt.Errorf("no list")
 	}
 	for mediaType := range i.requests.mediaTypes {

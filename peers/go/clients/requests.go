@@ -12,7 +12,9 @@ import (
 type requests struct {
 	lock                          sync.Mutex
 	streamedLists, lists, watches int
-	mediaTypes                    map[string]int
+	// Streamed lists whose connection was cut before the answer began: client-go lists and watches from then on.
+	cutLists   int
+	mediaTypes map[string]int
 }
 
 // count makes a configuration count.
@@ -30,14 +32,21 @@ type counting struct {
 // RoundTrip counts what was answered with success.
 func (c counting) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := c.next.RoundTrip(request)
-	if err != nil || response.StatusCode != http.StatusOK {
+	if err == nil && response.StatusCode != http.StatusOK {
 		return response, err
 	}
 	c.requests.lock.Lock()
 	defer c.requests.lock.Unlock()
 	query := request.URL.Query()
+	streamed := query.Get("sendInitialEvents") == "true"
+	if err != nil {
+		if streamed {
+			c.requests.cutLists++
+		}
+		return response, err
+	}
 	switch {
-	case query.Get("sendInitialEvents") == "true":
+	case streamed:
 		c.requests.streamedLists++
 	case query.Get("watch") == "true":
 		c.requests.watches++

@@ -5,6 +5,9 @@
 //! the files are written anew, always from the stock server. Where Coffer differs ([`DIFFERENCES`]), its
 //! own answers are in a file of their own, written from Coffer, and must be the same too.
 //!
+//! The oldest kubectl that is meant to work types the same commands; both servers must make it answer the same,
+//! with the same exceptions.
+//!
 //! `$ ` begins a command for `sh`, `> ` continues it, `## ` is a remark; `! ` is standard error and
 //! `[exit N]` an exit code other than 0. Each transcript has a namespace of its own, named like the file.
 
@@ -20,6 +23,10 @@ use crate::quiet;
 /// How long one command may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The kubectls that are meant to work, by their names among the peers.
+const NEWEST: &str = "kubectl";
+const OLDEST: &str = "kubectl-1.32";
+
 /// First lines of commands whose answers differ, each with the reason.
 const DIFFERENCES: &[(&str, &str)] = &[
     (r#"kubectl patch secret db -p '{"data":{"password":"not base64!"}}'"#, "never print secret bytes"),
@@ -31,18 +38,8 @@ const DIFFERENCES: &[(&str, &str)] = &[
 
 #[test]
 fn kubectl_says_the_same_as_with_kube_apiserver() {
-    let etcd = Etcd::start();
-    let (stock, coffer) = std::thread::scope(|threads| {
-        let stock = threads.spawn(|| KubeApiserver::start(&etcd, &ApiserverOptions::default()));
-        let coffer = threads.spawn(|| Coffer::up(quiet, &[]));
-        (stock.join().expect("kube-apiserver"), coffer.join().expect("coffer"))
-    });
     let files = transcripts();
-    let (from_stock, from_coffer) = std::thread::scope(|threads| {
-        let stock = threads.spawn(|| play_all(&files, stock.kubeconfig()));
-        let coffer = threads.spawn(|| play_all(&files, coffer.kubeconfig()));
-        (stock.join().expect("played"), coffer.join().expect("played"))
-    });
+    let (from_stock, from_coffer) = both(&files, NEWEST);
     let mut differences = String::new();
     let mut own = String::new();
     for (index, file) in files.iter().enumerate() {
@@ -72,6 +69,36 @@ fn kubectl_says_the_same_as_with_kube_apiserver() {
     assert!(differences.is_empty(), "\n{differences}");
 }
 
+#[test]
+fn kubectl_1_32_says_the_same_as_with_kube_apiserver() {
+    let version = Command::new(program(OLDEST)).args(["version", "--client"]).output().expect("kubectl runs");
+    let version = String::from_utf8_lossy(&version.stdout).into_owned();
+    assert!(version.contains("Client Version: v1.32."), "{version}");
+    let files = transcripts();
+    let (from_stock, from_coffer) = both(&files, OLDEST);
+    let mut differences = String::new();
+    for (index, file) in files.iter().enumerate() {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        differences += &difference(&name, &from_stock[index], &from_coffer[index], DIFFERENCES);
+    }
+    assert!(differences.is_empty(), "\n{differences}");
+}
+
+/// What a kubectl says with the stock server, and what with Coffer.
+fn both(files: &[PathBuf], kubectl: &str) -> (Vec<String>, Vec<String>) {
+    let etcd = Etcd::start();
+    let (stock, coffer) = std::thread::scope(|threads| {
+        let stock = threads.spawn(|| KubeApiserver::start(&etcd, &ApiserverOptions::default()));
+        let coffer = threads.spawn(|| Coffer::up(quiet, &[]));
+        (stock.join().expect("kube-apiserver"), coffer.join().expect("coffer"))
+    });
+    std::thread::scope(|threads| {
+        let stock = threads.spawn(|| play_all(files, stock.kubeconfig(), kubectl));
+        let coffer = threads.spawn(|| play_all(files, coffer.kubeconfig(), kubectl));
+        (stock.join().expect("played"), coffer.join().expect("played"))
+    })
+}
+
 /// Whether what is expected is to be written anew.
 fn writes() -> bool {
     std::env::var("COFFER_TRANSCRIPTS").is_ok_and(|value| value == "write")
@@ -96,14 +123,17 @@ fn transcripts() -> Vec<PathBuf> {
     files
 }
 
-fn play_all(files: &[PathBuf], kubeconfig: &Path) -> Vec<String> {
+fn play_all(files: &[PathBuf], kubeconfig: &Path, kubectl: &str) -> Vec<String> {
     let masks = masks();
-    files.iter().map(|file| play(file, kubeconfig, &masks)).collect()
+    files.iter().map(|file| play(file, kubeconfig, kubectl, &masks)).collect()
 }
 
 /// Types the commands of one transcript and writes down what came.
-fn play(file: &Path, kubeconfig: &Path, masks: &Masks) -> String {
+fn play(file: &Path, kubeconfig: &Path, kubectl: &str, masks: &Masks) -> String {
     let directory = tempfile::tempdir().expect("a directory");
+    let programs = directory.path().join(".programs");
+    std::fs::create_dir(&programs).expect("a directory");
+    std::os::unix::fs::symlink(program(kubectl), programs.join("kubectl")).expect("a link");
     let namespace = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     std::fs::copy(kubeconfig, directory.path().join("config")).expect("a kubeconfig");
     // A pair for `create secret tls`.
@@ -157,15 +187,15 @@ fn steps(text: &str) -> Vec<String> {
     steps
 }
 
-/// `sh` in a directory of its own, with the peers' programs first on the path.
+/// `sh` in a directory of its own, with kubectl first on the path.
 struct Shell<'a> {
     directory: &'a Path,
 }
 
 impl Shell<'_> {
     fn run(&self, command: &str) -> (String, String, i32) {
-        let programs = program("kubectl").parent().expect("a directory").to_owned();
         let path = std::env::var("PATH").expect("PATH is set");
+        let programs = self.directory.join(".programs");
         let file = |name: &str| self.directory.join(name);
         let create = |name: &str| std::fs::File::create(file(name)).expect("a file");
         // Files instead of pipes: a command that is left in the background does not hold the test up.

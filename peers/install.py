@@ -67,6 +67,8 @@ KUBERNETES_FLAGS = " ".join(
     ]
 )
 
+EXTERNAL_SECRETS = "github.com/external-secrets/external-secrets"
+
 # Go programs: name -> (module folder, package, linker flags). The folders of our own
 # programs hold one main package each.
 PROGRAMS = {
@@ -81,6 +83,8 @@ PROGRAMS = {
     "kubelet": ("go/kubernetes", "k8s.io/kubernetes/cmd/kubelet", KUBERNETES_FLAGS),
     "agnhost": ("go/kubernetes", "k8s.io/kubernetes/test/images/agnhost", KUBERNETES_FLAGS),
     "e2e.test": ("go/kubernetes", "k8s.io/kubernetes/test/e2e", KUBERNETES_FLAGS),
+    "external-secrets": ("go/external-secrets", EXTERNAL_SECRETS, "-s -w"),
+    "external-secrets.test": ("go/external-secrets", f"{EXTERNAL_SECRETS}/pkg/controllers/externalsecret", "-s -w"),
     "ginkgo": ("go/kubernetes", "github.com/onsi/ginkgo/v2/ginkgo", "-s -w"),
 }
 # Only for benchmarks, for `cargo xtask generate` and for `cargo xtask conformance`: installed when named.
@@ -89,6 +93,7 @@ BY_NAME = {
     *("etcdutl", "load", "e2e.test", "ginkgo"),
     *("kube-controller-manager", "kube-scheduler", "kubelet", "agnhost"),
     *("etcd-3.4", "etcd-3.5", "etcd-3.6", "containerd"),
+    *("external-secrets", "external-secrets.test"),
 }
 for folder in sorted((HERE / "go").iterdir()):
     if (folder / "main.go").exists():

@@ -1,6 +1,6 @@
 //! `cargo xtask conformance`: the long versions of what every test run does briefly.
 
-use crate::peers::{cache, cargo, install, run};
+use crate::peers::{cache, cargo, install, module, run};
 
 /// Histories of concurrent clients under faults, each kind of run for so many minutes.
 pub(crate) fn linearizability(minutes: u32) -> anyhow::Result<()> {
@@ -59,6 +59,17 @@ pub(crate) fn clients(changes: u32) -> anyhow::Result<()> {
         .args(["clients::", "--", "--nocapture", "--test-threads=1"])
         .env("COFFER_PEERS", cache()?)
         .env("COFFER_CLIENT_CHANGES", changes.to_string()))
+}
+
+/// The External Secrets Operator, unmodified, on coffer.
+pub(crate) fn operator() -> anyhow::Result<()> {
+    install(&["external-secrets", "external-secrets.test", "etcd", "kube-apiserver", "kubectl"])?;
+    let sources = module("go/external-secrets", "github.com/external-secrets/external-secrets")?;
+    run(cargo()
+        .args(["test", "--package", "coffer", "--features", "peers", "--test", "conformance"])
+        .args(["external_secrets::", "--", "--nocapture", "--test-threads=1"])
+        .env("COFFER_PEERS", cache()?)
+        .env("COFFER_EXTERNAL_SECRETS", sources))
 }
 
 /// Every decoder for so many minutes.

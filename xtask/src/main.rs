@@ -41,6 +41,8 @@ cargo xtask TASK
                          volumes and service accounts on their node; needs root
   conformance clients [--changes N]
                          programs built on client-go and controller-runtime, through N changes each (20000)
+  conformance operator   the External Secrets Operator, unmodified: its controller's suite, and its binary beside
+                         kube-apiserver
   conformance fuzz [--minutes N]
                          fuzzes every decoder for N minutes each (60)
   bench trip             create, get, list, watch and memory beside kube-apiserver on the same etcd
@@ -96,6 +98,7 @@ fn main() -> ExitCode {
         ["conformance", "kubernetes", options @ ..] => kubernetes_run(options),
         ["conformance", "node"] => node::conformance(None),
         ["conformance", "node", "--focus", focus] => node::conformance(Some(focus)),
+        ["conformance", "operator"] => conformance::operator(),
         ["conformance", "fuzz"] => conformance::fuzz(60),
         ["conformance", "fuzz", "--minutes", minutes] => number(minutes).and_then(conformance::fuzz),
         ["bench", "trip"] => bench::trip(),

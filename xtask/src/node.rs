@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use crate::control_plane::{ControlPlane, NODE, NODE_ADDRESS, Options, SERVICE, inside, program};
 use crate::kubernetes::{PROTOBUF, expressions, judge, not_yet, specs_of};
-use crate::peers::{cache, cargo, install, root, run};
+use crate::peers::{cache, cargo, install, module, root, run};
 
 const CONTAINERD: &str = r#"version = 2
 root = "@RUN@/containers/root"
@@ -233,13 +233,7 @@ impl Node {
 fn images(directory: &Path, debs: &Path) -> anyhow::Result<PathBuf> {
     let images = directory.join("images");
     std::fs::create_dir_all(&images)?;
-    let module = Command::new("python3")
-        .arg(root().join("peers/install.py"))
-        .args(["--module", "go/kubernetes", "k8s.io/kubernetes"])
-        .env("COFFER_PEERS", cache()?)
-        .output()?;
-    anyhow::ensure!(module.status.success(), "{}", String::from_utf8_lossy(&module.stderr));
-    let module = PathBuf::from(String::from_utf8_lossy(&module.stdout).trim());
+    let module = module("go/kubernetes", "k8s.io/kubernetes")?;
     run(Command::new("python3").arg(root().join("peers/node/images.py")).args([
         &images,
         debs,

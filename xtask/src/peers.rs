@@ -30,6 +30,18 @@ pub(crate) fn install(names: &[&str]) -> anyhow::Result<()> {
         .env("COFFER_PEERS", cache()?))
 }
 
+/// Where the sources of a Go module are that one of the folders builds peers from.
+pub(crate) fn module(folder: &str, name: &str) -> anyhow::Result<PathBuf> {
+    let output = Command::new("python3")
+        .arg(root().join("peers/install.py"))
+        .args(["--module", folder, name])
+        .env("COFFER_PEERS", cache()?)
+        .output()
+        .context("cannot run python3")?;
+    anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+}
+
 /// Runs a command to its end and fails with its name.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let shown = format!(

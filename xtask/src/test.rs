@@ -18,6 +18,10 @@ pub(crate) fn all() -> anyhow::Result<()> {
     deny::check()?;
     generate::check()?;
     run(cargo().args(["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"]))?;
+    // Not among all targets: only `cargo xtask conformance operator` runs it.
+    run(cargo()
+        .args(["clippy", "--package", "coffer", "--test", "conformance", "--all-features"])
+        .args(["--", "-D", "warnings"]))?;
     // One build for both tiers: the feature `peers` only adds test targets.
     run(cargo()
         .args(["test", "--workspace", "--all-features", "--no-fail-fast"])

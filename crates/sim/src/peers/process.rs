@@ -156,6 +156,15 @@ impl Process {
         status.code().unwrap_or(-1)
     }
 
+    /// Its exit code, once it has ended.
+    ///
+    /// # Panics
+    /// When it cannot be asked.
+    pub fn ended(&mut self) -> Option<i32> {
+        let status = self.child.try_wait().expect("the child can be asked")?;
+        Some(status.code().unwrap_or(-1))
+    }
+
     /// Kills it at once, as a crash would.
     pub fn kill(&mut self) {
         let _ = self.child.kill();

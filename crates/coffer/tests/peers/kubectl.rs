@@ -80,8 +80,32 @@ fn kubectl_1_32_says_the_same_as_with_kube_apiserver() {
     for (index, file) in files.iter().enumerate() {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         differences += &difference(&name, &from_stock[index], &from_coffer[index], DIFFERENCES);
+        let newest = std::fs::read_to_string(file).expect("a transcript");
+        differences += &other_codes(&name, &newest, &from_stock[index]);
     }
     assert!(differences.is_empty(), "\n{differences}");
+}
+
+/// The commands that the oldest kubectl ends with another exit code than the newest. What it refuses by itself would
+/// prove nothing of a server.
+fn other_codes(title: &str, newest: &str, oldest: &str) -> String {
+    let mut text = String::new();
+    for (newest, oldest) in newest.split("\n$ ").zip(oldest.split("\n$ ")) {
+        let code = |part: &str| part.lines().find(|line| line.starts_with("[exit ")).map(str::to_owned);
+        if code(newest) != code(oldest) {
+            text += &format!("--- {title}, newest kubectl\n$ {newest}\n+++ oldest\n$ {oldest}\n\n");
+        }
+    }
+    text
+}
+
+#[test]
+fn another_exit_code_is_told() {
+    let newest = "$ one\nfine\n\n$ two\n! no\n[exit 1]\n\n$ three\n";
+    assert_eq!(other_codes("t", newest, newest), "");
+    let told =
+        other_codes("t", newest, "$ one\n! unknown\n[exit 1]\n\n$ two\n! never\n[exit 1]\n\n$ three\n");
+    assert!(told.contains("! unknown") && !told.contains("! never"), "{told}");
 }
 
 /// What a kubectl says with the stock server, and what with Coffer.

@@ -25,6 +25,7 @@ pub mod pki;
 pub mod pod_references;
 pub mod ports;
 mod query;
+mod quota;
 mod reinvocation;
 mod resources;
 mod respond;

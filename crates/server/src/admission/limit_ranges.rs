@@ -9,9 +9,9 @@ use coffer_types::codec::quantity::Fixed as Quantity;
 use coffer_types::meta::Meta as _;
 use coffer_types::{Status, Value};
 
-use super::amounts::{Amounts, amounts, containers, of_pod};
 use super::forbid;
 use crate::ports::{Admission, Admit, GroupResource, Objects, Operation};
+use crate::quota::amounts::{Amounts, amounts, containers, of_pod};
 
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 /// Upstream compares thousandths up to here, and whole ones beyond.

@@ -2,7 +2,6 @@
 //!
 //! Webhooks stand at the end of the chain in a room of their own. Absent yet: policies.
 
-mod amounts;
 pub mod certificate_signers;
 pub mod limit_ranges;
 pub mod namespace_lifecycle;
@@ -11,8 +10,8 @@ pub mod node_taint;
 pub mod owner_references;
 pub mod pod_priority;
 pub mod pod_tolerations;
-pub mod quota;
 pub mod rbac_escalation;
+pub mod resource_quota;
 pub mod runtime_class;
 pub mod service_account;
 pub mod webhooks;
@@ -35,8 +34,8 @@ pub use self::node_taint::NodeTaint;
 pub use self::owner_references::OwnerReferences;
 pub use self::pod_priority::PodPriority;
 pub use self::pod_tolerations::PodTolerations;
-pub use self::quota::Quotas;
 pub use self::rbac_escalation::RbacEscalation;
+pub use self::resource_quota::Quotas;
 pub use self::runtime_class::RuntimeClasses;
 pub use self::service_account::ServiceAccounts;
 use self::webhooks::Phase;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use coffer_types::{Status, Value};
 
-use super::amounts::amounts;
 use super::forbid;
 use crate::ports::{Admission, Admit, GroupResource, Objects, Operation};
+use crate::quota::amounts::amounts;
 
 /// The plugin.
 pub struct RuntimeClasses {

@@ -375,3 +375,19 @@ fn the_chain_is_in_order() {
     assert_eq!(refusals, [404, 403, 403, 403]);
     assert_eq!(pod(&[]).name(), "p");
 }
+
+#[test]
+fn a_quota_whose_use_is_not_known_lets_nothing_in() {
+    let quota = tree(&["metadata.name=q", "metadata.namespace=live", "status.hard.configmaps=1"]);
+    let objects = MemoryObjects::with(&[("", "resourcequotas", quota)]);
+    let plugin = Quotas::new(objects, TestClock::at(NOW));
+    let create = |resource, kind| {
+        let case = Case { operation: Operation::Create, resource, kind, namespace: "live", name: "x" };
+        run(&plugin, &case, Some(tree(&["metadata.name=x", "metadata.namespace=live"])))
+    };
+    let refused = create("configmaps", "ConfigMap").expect_err("a refusal");
+    let expected = "configmaps \"x\" is forbidden: status unknown for quota: q, resources: configmaps";
+    assert_eq!((refused.code, refused.message.as_str()), (403, expected));
+    // What the quota is not about.
+    create("secrets", "Secret").expect("let in");
+}

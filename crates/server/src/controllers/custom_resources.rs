@@ -111,7 +111,11 @@ impl Controller for Naming {
             }
             Event::Emptied { namespace, report } => self.emptied(&namespace, &report),
             Event::Resync => self.look_at_all(),
-            Event::OwnersChecked { .. } | Event::Watching(_) | Event::Silent { .. } => Vec::new(),
+            Event::OwnersChecked { .. }
+            | Event::Watching(_)
+            | Event::Silent { .. }
+            | Event::Recount { .. }
+            | Event::Read { .. } => Vec::new(),
         }
     }
 }

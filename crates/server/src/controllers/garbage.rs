@@ -289,7 +289,9 @@ impl Controller for GarbageCollector {
                 self.watched = resources;
                 Vec::new()
             }
-            Event::Emptied { .. } | Event::Silent { .. } => Vec::new(),
+            Event::Emptied { .. } | Event::Silent { .. } | Event::Recount { .. } | Event::Read { .. } => {
+                Vec::new()
+            }
         }
     }
 }

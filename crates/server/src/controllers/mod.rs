@@ -14,6 +14,7 @@ mod namespace_deletion;
 mod namespaces;
 mod node_lifecycle;
 mod pod_binder;
+mod resource_quota;
 mod role_aggregation;
 mod root_ca;
 mod service_accounts;
@@ -59,6 +60,20 @@ pub enum Event {
         uid: String,
         /// UIDs of owners that do not exist.
         absent: Vec<String>,
+    },
+    /// Said by [`Action::Later`]: count what the quotas of a namespace are about.
+    Recount {
+        /// The namespace.
+        namespace: String,
+    },
+    /// The answer to [`Action::Read`].
+    Read {
+        /// The namespace.
+        namespace: String,
+        /// What there is, by resource.
+        objects: Vec<(GroupResource, Vec<Value>)>,
+        /// When.
+        now: Timestamp,
     },
     /// Said by [`Action::Later`]: nothing was heard of a node since, unless it was heard again.
     Silent {
@@ -108,6 +123,15 @@ pub enum Action {
     EmptyResource(GroupResource),
     /// Ask the store, not a cache, which owners exist; answered by [`Event::OwnersChecked`].
     CheckOwners(Target, Vec<Owner>),
+    /// Read all objects of some resources in a namespace; answered by [`Event::Read`].
+    Read {
+        /// The namespace.
+        namespace: String,
+        /// The resources.
+        resources: Vec<GroupResource>,
+    },
+    /// Ask [`Controller::watches`] again.
+    Rewatch,
     /// Say this after a while.
     Later(Duration, Box<Event>),
 }
@@ -162,6 +186,8 @@ pub enum Edit {
     /// Replace the whole object, unless it has changed since the replacement was made from it:
     /// then the change itself is looked at again.
     Replace(Value),
+    /// The same, of its status (written through `status`).
+    ReplaceStatus(Value),
     /// Set one top-level field.
     Set(&'static str, Value),
     /// Remove one of `metadata.finalizers`.
@@ -200,7 +226,7 @@ impl Edit {
     fn subresource(&self) -> &'static str {
         match self {
             Self::Finalize => "finalize",
-            Self::Conditions(_) | Self::AcceptNames(..) => "status",
+            Self::ReplaceStatus(_) | Self::Conditions(_) | Self::AcceptNames(..) => "status",
             Self::Replace(_)
             | Self::Set(..)
             | Self::RemoveFinalizer(_)
@@ -214,7 +240,7 @@ impl Edit {
     /// Changes an object.
     fn apply(&self, object: &mut Value, now: Timestamp) {
         match self {
-            Self::Replace(new) => {
+            Self::Replace(new) | Self::ReplaceStatus(new) => {
                 if new.resource_version() == object.resource_version() {
                     *object = new.clone();
                 }
@@ -329,6 +355,7 @@ pub fn all(settings: &Settings) -> Result<Vec<Box<dyn Controller>>, String> {
         Box::new(garbage::GarbageCollector::default()),
         Box::new(custom_resources::Naming::default()),
         Box::new(node_lifecycle::NodeLifecycle::default()),
+        Box::new(resource_quota::ResourceQuotas::default()),
     ];
     if let Some(key) = &settings.signing_key {
         all.push(Box::new(token_secrets::TokenSecrets::new(key.clone(), &settings.root_ca)));

@@ -99,9 +99,12 @@ impl Controller for NamespaceDeletion {
                 self.start()
             }
             Event::Emptied { namespace, report } => self.emptied(&namespace, &report),
-            Event::Resync | Event::Watching(_) | Event::OwnersChecked { .. } | Event::Silent { .. } => {
-                self.start()
-            }
+            Event::Resync
+            | Event::Watching(_)
+            | Event::OwnersChecked { .. }
+            | Event::Silent { .. }
+            | Event::Recount { .. }
+            | Event::Read { .. } => self.start(),
         }
     }
 }

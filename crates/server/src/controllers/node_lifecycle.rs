@@ -95,7 +95,11 @@ impl Controller for NodeLifecycle {
                 self.look(Some(node))
             }
             Event::Resync => self.look(None),
-            Event::Emptied { .. } | Event::Watching(_) | Event::OwnersChecked { .. } => Vec::new(),
+            Event::Emptied { .. }
+            | Event::Watching(_)
+            | Event::OwnersChecked { .. }
+            | Event::Recount { .. }
+            | Event::Read { .. } => Vec::new(),
         }
     }
 }

@@ -38,7 +38,8 @@ enum Input {
 
 /// Runs a controller until the future is dropped.
 pub async fn run(controller: Box<dyn Controller>, objects: Arc<dyn Objects>, clock: Arc<dyn Clock>) {
-    let mut shell = Shell { controller, objects, clock, timers: FuturesUnordered::new(), failures: 0 };
+    let mut shell =
+        Shell { controller, objects, clock, timers: FuturesUnordered::new(), failures: 0, rewatch: false };
     let mut watched: HashSet<GroupResource> = HashSet::new();
     let mut inputs: SelectAll<BoxStream<'static, Input>> = SelectAll::new();
     let mut resync = shell.clock.sleep(RESYNC);
@@ -77,6 +78,9 @@ pub async fn run(controller: Box<dyn Controller>, objects: Arc<dyn Objects>, clo
             }
         };
         shell.survive(event).await;
+        if std::mem::take(&mut shell.rewatch) {
+            chosen_from = None;
+        }
     }
 }
 
@@ -88,6 +92,8 @@ struct Shell {
     timers: FuturesUnordered<BoxFuture<'static, Event>>,
     /// Events in a row after which an action failed.
     failures: u32,
+    /// Whether the controller wants to watch something else from now on.
+    rewatch: bool,
 }
 
 impl Shell {
@@ -122,6 +128,7 @@ impl Shell {
                 match outcome {
                     Ok(Outcome::Done) => {}
                     Ok(Outcome::Answer(event)) => actions.extend(self.controller.step(event)),
+                    Ok(Outcome::Rewatch) => self.rewatch = true,
                     Ok(Outcome::Later(after, event)) => self.put_off(after, event),
                     Err(status) => {
                         tracing::warn!(controller = name, error = %status, "an action failed and will be tried again");
@@ -190,6 +197,7 @@ fn watch(objects: &dyn Objects, resource: GroupResource, interest: Interest) -> 
 enum Outcome {
     Done,
     Answer(Event),
+    Rewatch,
     Later(Duration, Event),
 }
 
@@ -224,6 +232,15 @@ async fn perform(objects: &dyn Objects, clock: &dyn Clock, action: Action) -> Re
             let absent = absent_owners(objects, &target.namespace, &owners).await?;
             return Ok(Outcome::Answer(Event::OwnersChecked { uid: target.uid, absent }));
         }
+        Action::Read { namespace, resources } => {
+            let mut read = Vec::new();
+            for resource in resources {
+                let found = objects.cached(&resource, &namespace).await?;
+                read.push((resource, found));
+            }
+            return Ok(Outcome::Answer(Event::Read { namespace, objects: read, now: clock.now() }));
+        }
+        Action::Rewatch => return Ok(Outcome::Rewatch),
         Action::Later(after, event) => return Ok(Outcome::Later(after, *event)),
     }
     Ok(Outcome::Done)

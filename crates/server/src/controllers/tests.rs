@@ -56,6 +56,7 @@ fn show(actions: &[Action]) -> Vec<String> {
             Action::Edit(of, edit) => {
                 let edit = match edit {
                     Edit::Replace(_) => "replace".to_owned(),
+                    Edit::ReplaceStatus(new) => format!("status {}", status_text(new)),
                     Edit::Set(field, _) => format!("set {field}"),
                     Edit::RemoveFinalizer(name) => format!("-finalizer {name}"),
                     Edit::RemoveOwners(uids) => format!("-owners {}", uids.join(",")),
@@ -80,9 +81,25 @@ fn show(actions: &[Action]) -> Vec<String> {
                 let uids: Vec<&str> = owners.iter().map(|owner| owner.uid.as_str()).collect();
                 format!("check {} {}", target(of), uids.join(","))
             }
+            Action::Read { namespace, resources } => {
+                let names: Vec<&str> = resources.iter().map(|resource| resource.resource.as_str()).collect();
+                format!("read {namespace}: {}", names.join(","))
+            }
+            Action::Rewatch => "rewatch".to_owned(),
             Action::Later(after, _) => format!("later {}", after.as_secs()),
         })
         .collect()
+}
+
+/// The members of a status in short.
+fn status_text(object: &Value) -> String {
+    let member = |field: &str| {
+        let amounts = crate::quota::amounts::amounts(object, &["status", field]);
+        let shown: Vec<String> =
+            amounts.iter().map(|(name, quantity)| format!("{name}={quantity}")).collect();
+        format!("{field}:{}", shown.join(","))
+    };
+    format!("{} {}", member("hard"), member("used"))
 }
 
 /// Events in order, each with the actions it must cause.
@@ -867,7 +884,7 @@ fn every_controller_is_started() {
     };
     let names: Vec<&str> =
         all(&settings).expect("controllers").iter().map(|controller| controller.name()).collect();
-    assert_eq!(names.len(), 12);
+    assert_eq!(names.len(), 13);
     let distinct: std::collections::BTreeSet<&&str> = names.iter().collect();
     assert_eq!(distinct.len(), names.len());
     assert_eq!(Propagation::default(), Propagation::Background);

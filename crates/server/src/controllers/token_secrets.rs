@@ -159,7 +159,9 @@ impl Controller for TokenSecrets {
             Event::OwnersChecked { .. }
             | Event::Watching(_)
             | Event::Emptied { .. }
-            | Event::Silent { .. } => Vec::new(),
+            | Event::Silent { .. }
+            | Event::Recount { .. }
+            | Event::Read { .. } => Vec::new(),
         }
     }
 }

@@ -26,14 +26,13 @@ async fn post(client: &Client, resource: &str, body: &Value) -> (u16, String) {
     (answer.code, text)
 }
 
-/// A quota whose use was counted, as the quota controller counts it.
+/// A quota whose use the quota controller has counted, and found so.
 async fn quota(client: &Client, name: &str, spec: Value, used: Value) {
     let body = json!({"metadata": {"name": name}, "spec": spec});
     let made = post(client, "resourcequotas", &body).await;
     assert_eq!(made.0, 201, "{}", made.1);
-    let status = json!({"status": {"hard": spec["hard"], "used": used}}).to_string();
-    let answer = client.patch(&format!("{HOME}/resourcequotas/{name}/status"), "merge", &status).await;
-    assert_eq!(answer.code, 200, "{}", answer.text);
+    let path = format!("{HOME}/resourcequotas/{name}");
+    eventually(client, &path, |answer| answer.json()["status"]["used"] == used).await;
 }
 
 async fn used(client: &Client, name: &str) -> Value {
@@ -45,8 +44,8 @@ async fn a_quota_is_charged_and_not_exceeded() {
     let api = secured().await;
     let admin = admin(&api);
     ready(&admin).await;
-    let hard = json!({"pods": "2", "cpu": "1", "memory": "1Gi", "secrets": "1", "services": "2", "services.nodeports": "1", "count/deployments.apps": "0"});
-    let none = json!({"pods": "0", "cpu": "0", "memory": "0", "secrets": "0", "services": "0", "services.nodeports": "0", "count/deployments.apps": "0"});
+    let hard = json!({"pods": "2", "cpu": "1", "memory": "1Gi", "secrets": "1", "services": "3", "services.nodeports": "1", "count/deployments.apps": "0"});
+    let none = json!({"pods": "0", "cpu": "0", "memory": "0", "secrets": "0", "services": "1", "services.nodeports": "0", "count/deployments.apps": "0"});
     quota(&admin, "q", json!({"hard": hard}), none).await;
 
     let half = json!({"requests": {"cpu": "500m", "memory": "252Mi"}});
@@ -93,7 +92,21 @@ async fn a_quota_is_charged_and_not_exceeded() {
     let answer = admin.patch(&format!("{HOME}/services/s"), "merge", r#"{"spec":{"type":"NodePort"}}"#).await;
     assert_eq!(answer.code, 200, "{}", answer.text);
     let now = used(&admin, "q").await;
-    assert_eq!((&now["services"], &now["services.nodeports"]), (&json!("1"), &json!("1")));
+    assert_eq!((&now["services"], &now["services.nodeports"]), (&json!("2"), &json!("1")));
+    // What is gone is given back.
+    assert_eq!(admin.delete(&format!("{HOME}/secrets/a"), "").await.code, 200);
+    eventually(&admin, &format!("{HOME}/resourcequotas/q"), |answer| {
+        answer.json()["status"]["used"]["secrets"] == "0"
+    })
+    .await;
+    assert_eq!(post(&admin, "secrets", &secret("b")).await.0, 201);
+    // And so is what has ended.
+    let ended = json!({"status": {"phase": "Succeeded"}}).to_string();
+    assert_eq!(admin.patch(&format!("{HOME}/pods/a/status"), "merge", &ended).await.code, 200);
+    eventually(&admin, &format!("{HOME}/resourcequotas/q"), |answer| {
+        answer.json()["status"]["used"]["pods"] == "0"
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -128,18 +141,11 @@ async fn a_quota_counts_what_is_in_its_scope_once_its_use_is_known() {
         admin.patch(&format!("{HOME}/pods/plain"), "merge", r#"{"spec":{"activeDeadlineSeconds":60}}"#).await;
     assert_eq!(answer.code, 200, "{}", answer.text);
     assert_eq!(used(&admin, "terminating").await["pods"], "2");
-    let unknown = json!({"metadata": {"name": "unknown"}, "spec": {"hard": {"configmaps": "1"}}});
-    assert_eq!(post(&admin, "resourcequotas", &unknown).await.0, 201);
-    let status = json!({"status": {"hard": {"configmaps": "1"}}}).to_string();
-    admin.patch(&format!("{HOME}/resourcequotas/unknown/status"), "merge", &status).await;
-    assert_eq!(
-        post(&admin, "configmaps", &json!({"metadata": {"name": "m"}})).await,
-        (
-            403,
-            "configmaps \"m\" is forbidden: status unknown for quota: unknown, resources: configmaps"
-                .to_owned()
-        )
-    );
+    // And in the end it is in its new scope only.
+    eventually(&admin, &format!("{HOME}/resourcequotas/notterminating"), |answer| {
+        answer.json()["status"]["used"]["pods"] == "0"
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -147,7 +153,7 @@ async fn writers_at_once_do_not_exceed_a_quota() {
     let api = secured().await;
     let admin = admin(&api);
     ready(&admin).await;
-    quota(&admin, "q", json!({"hard": {"configmaps": "5"}}), json!({"configmaps": "0"})).await;
+    quota(&admin, "q", json!({"hard": {"configmaps": "6"}}), json!({"configmaps": "1"})).await;
     let writers =
         (0..20).map(|number| {
             let client = Client::in_groups(&api, "admin", &["system:masters", "system:authenticated"]);
@@ -158,7 +164,7 @@ async fn writers_at_once_do_not_exceed_a_quota() {
     let codes = futures::future::join_all(writers).await;
     assert_eq!(codes.iter().filter(|code| **code == 201).count(), 5, "{codes:?}");
     assert_eq!(codes.iter().filter(|code| **code == 403).count(), 15, "{codes:?}");
-    assert_eq!(used(&admin, "q").await["configmaps"], "5");
+    assert_eq!(used(&admin, "q").await["configmaps"], "6");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

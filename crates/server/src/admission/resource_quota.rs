@@ -1,8 +1,6 @@
 //! ResourceQuota: what is written fits into the namespace's quotas, and is charged to them at once.
 //!
-//! What a deletion gives back is counted by the quota controller of kube-controller-manager, as upstream.
-
-mod usage;
+//! What a deletion gives back is counted by the quota controller (`controllers/resource_quota.rs`), as upstream.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -13,10 +11,10 @@ use coffer_types::time::Clock;
 use coffer_types::{Status, Value};
 use tokio::sync::Mutex;
 
-use self::usage::Counted;
-use super::amounts::{Amounts, add, amounts};
 use super::forbid;
 use crate::ports::{Admission, Admit, GroupResource, Objects, Operation};
+use crate::quota::amounts::{Amounts, add, amounts};
+use crate::quota::usage::Counted;
 
 /// How often quotas that somebody else charged meanwhile are looked at again.
 const ATTEMPTS: usize = 4;

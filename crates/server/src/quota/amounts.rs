@@ -6,10 +6,10 @@ use coffer_types::Value;
 use coffer_types::codec::quantity::Fixed as Quantity;
 
 /// Amounts by the name of the resource.
-pub(super) type Amounts = BTreeMap<String, Quantity>;
+pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
 /// The amounts in a field.
-pub(super) fn amounts(object: &Value, path: &[&str]) -> Amounts {
+pub(crate) fn amounts(object: &Value, path: &[&str]) -> Amounts {
     let members = object.at(path).and_then(Value::as_object).into_iter().flatten();
     let parsed = members.filter_map(|(name, text)| {
         let quantity = Quantity::parse(text.as_str()?).ok()?;
@@ -19,7 +19,7 @@ pub(super) fn amounts(object: &Value, path: &[&str]) -> Amounts {
 }
 
 /// Adds each amount to that of its name.
-pub(super) fn add(to: &mut Amounts, more: &Amounts) {
+pub(crate) fn add(to: &mut Amounts, more: &Amounts) {
     for (name, quantity) in more {
         to.entry(name.clone()).and_modify(|sum| *sum = sum.plus(*quantity)).or_insert(*quantity);
     }
@@ -33,13 +33,13 @@ fn at_least(amounts: &mut Amounts, least: &Amounts) {
 }
 
 /// The containers of a kind.
-pub(super) fn containers<'a>(pod: &'a Value, field: &str) -> &'a [Value] {
+pub(crate) fn containers<'a>(pod: &'a Value, field: &str) -> &'a [Value] {
     pod.at(&["spec", field]).and_then(Value::as_array).unwrap_or_default()
 }
 
 /// What all containers of a pod together have as `requests` or `limits`: init containers run one after the other
 /// before the others, those that are restarted beside them.
-pub(super) fn of_pod(pod: &Value, field: &str) -> Amounts {
+pub(crate) fn of_pod(pod: &Value, field: &str) -> Amounts {
     let mut all = Amounts::new();
     for container in containers(pod, "containers") {
         add(&mut all, &amounts(container, &["resources", field]));

@@ -8,7 +8,7 @@ use coffer_types::meta::Meta as _;
 use coffer_types::status::qualified;
 use coffer_types::time::Timestamp;
 
-use super::super::amounts::{Amounts, add, amounts, containers, of_pod};
+use super::amounts::{Amounts, add, amounts, containers, of_pod};
 use crate::ports::{Admission, Operation};
 
 /// What containers must ask for when a quota limits it.
@@ -35,7 +35,7 @@ const DEVICE_CLASSES: &str = "requests.deviceclass.resource.kubernetes.io/";
 const BARE: [&str; 4] = ["configmaps", "resourcequotas", "replicationcontrollers", "secrets"];
 
 /// How a resource is counted.
-pub(super) enum Counted {
+pub(crate) enum Counted {
     Pods,
     Services,
     Claims,
@@ -44,7 +44,7 @@ pub(super) enum Counted {
 }
 
 impl Counted {
-    pub(super) fn of(group: &str, resource: &str) -> Self {
+    pub(crate) fn of(group: &str, resource: &str) -> Self {
         match (group, resource) {
             ("", "pods") => Self::Pods,
             ("", "services") => Self::Services,
@@ -60,7 +60,7 @@ impl Counted {
     }
 
     /// Whether the write can change what is used.
-    pub(super) fn handles(&self, request: &Admission<'_>, object: &Value) -> bool {
+    pub(crate) fn handles(&self, request: &Admission<'_>, object: &Value) -> bool {
         let (subresource, operation) = (request.attributes.subresource.as_str(), request.operation);
         let creates = operation == Operation::Create;
         let updates = operation == Operation::Update;
@@ -81,7 +81,7 @@ impl Counted {
     }
 
     /// Those of the names that stand for something of this resource.
-    pub(super) fn matching<'n>(&self, names: impl Iterator<Item = &'n String>) -> Vec<String> {
+    pub(crate) fn matching<'n>(&self, names: impl Iterator<Item = &'n String>) -> Vec<String> {
         let matches = |name: &&String| match self {
             Self::Pods => {
                 let extended =
@@ -105,11 +105,13 @@ impl Counted {
     }
 
     /// Whether a quota is about the object.
-    pub(super) fn matches(&self, quota: &Value, object: &Value) -> bool {
+    pub(crate) fn matches(&self, quota: &Value, object: &Value) -> bool {
         let hard = amounts(quota, &["status", "hard"]);
-        if self.matching(hard.keys()).is_empty() {
-            return false;
-        }
+        !self.matching(hard.keys()).is_empty() && self.is_in_scopes(quota, object)
+    }
+
+    /// Whether all scopes of a quota are about the object.
+    pub(crate) fn is_in_scopes(&self, quota: &Value, object: &Value) -> bool {
         let list = |path: &[&str]| quota.at(path).and_then(Value::as_array).unwrap_or_default();
         let scopes = list(&["spec", "scopes"]).iter().map(|scope| (scope.as_str().unwrap_or_default(), None));
         let selectors = list(&["spec", "scopeSelector", "matchExpressions"]).iter();
@@ -143,7 +145,7 @@ impl Counted {
     }
 
     /// What must be said of the object when those names are limited.
-    pub(super) fn constraints(&self, restricted: &[String], object: &Value) -> Result<(), String> {
+    pub(crate) fn constraints(&self, restricted: &[String], object: &Value) -> Result<(), String> {
         if !matches!(self, Self::Pods) {
             return Ok(());
         }
@@ -174,7 +176,7 @@ impl Counted {
     }
 
     /// What the object uses.
-    pub(super) fn usage(&self, object: &Value, now: Timestamp) -> Amounts {
+    pub(crate) fn usage(&self, object: &Value, now: Timestamp) -> Amounts {
         let one = Quantity::of(1);
         match self {
             Self::Objects(names) => names.iter().map(|name| (name.clone(), one)).collect(),

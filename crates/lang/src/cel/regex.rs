@@ -330,7 +330,7 @@ impl<'p> Translator<'p> {
                             let range =
                                 format!("invalid character class range: `{}`", &self.pattern[position..end]);
                             let Item::One(high) = high_item else { return Err(range) };
-                            if Regex::new(&format!("[{low}-{high}]")).is_err() {
+                            if !in_order(&low, &high) {
                                 return Err(range);
                             }
                             let _ = write!(self.out, "{low}-{high}");
@@ -363,6 +363,19 @@ impl<'p> Translator<'p> {
             '[' | ']' | '&' | '~' | '-' | '^' => Ok(Item::One(format!("\\{character}"))),
             other => Ok(Item::One(other.to_string())),
         }
+    }
+}
+
+/// Whether a class may have the range from `low` to `high`.
+fn in_order(low: &str, high: &str) -> bool {
+    let single = |text: &str| {
+        let mut characters = text.chars();
+        characters.next().filter(|_| characters.next().is_none())
+    };
+    match (single(low), single(high)) {
+        (Some(low), Some(high)) => low <= high,
+        // One of them is escaped.
+        _ => Regex::new(&format!("[{low}-{high}]")).is_ok(),
     }
 }
 

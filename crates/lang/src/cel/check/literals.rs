@@ -1,7 +1,9 @@
 //! Checks of literals after the types fit: durations, timestamps, regular
 //! expressions, lists and maps of one type, and what libraries check.
 
-use super::Checked;
+use std::sync::Arc;
+
+use super::{Checked, Patterns};
 use crate::cel::environment::Environment;
 use crate::cel::functions::Literal;
 use crate::cel::syntax::ast::{Expr, Id, Kind};
@@ -9,16 +11,19 @@ use crate::cel::times;
 use crate::cel::types::Type;
 use crate::cel::value::Value;
 
-pub(crate) fn validate(environment: &Environment, checked: &Checked) -> Vec<(Id, String)> {
-    let mut validator = Validator { environment, checked, reports: Vec::new(), mixed: false };
+/// What is wrong, and the literal patterns that are right.
+pub(crate) fn validate(environment: &Environment, checked: &Checked) -> (Vec<(Id, String)>, Patterns) {
+    let mut validator =
+        Validator { environment, checked, reports: Vec::new(), patterns: Patterns::new(), mixed: false };
     validator.expr(&checked.root);
-    validator.reports
+    (validator.reports, validator.patterns)
 }
 
 struct Validator<'c> {
     environment: &'c Environment,
     checked: &'c Checked,
     reports: Vec<(Id, String)>,
+    patterns: Patterns,
     /// Whether literals of mixed types are allowed here.
     mixed: bool,
 }
@@ -93,6 +98,18 @@ impl Validator<'_> {
         }
     }
 
+    /// Whether `text` is a pattern, which is compiled once only.
+    fn pattern(&mut self, text: &str) -> bool {
+        if self.patterns.iter().any(|(known, _)| **known == *text) {
+            return true;
+        }
+        let compiled = crate::cel::regex::compile(text);
+        compiled.is_ok_and(|compiled| {
+            self.patterns.push((text.into(), Arc::new(compiled)));
+            true
+        })
+    }
+
     fn call(&mut self, call: Id, function: &str, target: Option<&Expr>, arguments: &[Expr]) {
         if let Some(Expr { id, kind: Kind::Literal(literal) }) = arguments.first() {
             let valid = match (function, literal) {
@@ -103,7 +120,7 @@ impl Validator<'_> {
                 ("timestamp", Value::Int(seconds)) => {
                     (times::FIRST_SECOND..=times::LAST_SECOND).contains(seconds)
                 }
-                ("matches", Value::String(pattern)) => crate::cel::regex::compile(pattern).is_ok(),
+                ("matches", Value::String(pattern)) => self.pattern(pattern),
                 _ => true,
             };
             if !valid {

@@ -7,10 +7,12 @@ mod unify;
 
 use std::sync::Arc;
 
+use regex::Regex;
+
 use crate::cel::environment::Environment;
 use crate::cel::functions::Function;
 use crate::cel::syntax::ast::{Expr, Id};
-use crate::cel::syntax::{Issue, Issues, Source};
+use crate::cel::syntax::{Issues, Source};
 use crate::cel::types::Type;
 
 pub(crate) use cost::{estimate, is_bind};
@@ -23,7 +25,12 @@ pub(crate) struct Checked {
     /// What each name or call means, by id.
     pub(crate) references: Vec<Reference>,
     pub(crate) offsets: Vec<u32>,
+    /// Literal patterns, compiled.
+    pub(crate) patterns: Patterns,
 }
+
+/// Patterns with their texts.
+pub(crate) type Patterns = Vec<(Arc<str>, Arc<Regex>)>;
 
 /// What a name or a call means.
 #[derive(Clone, Default)]
@@ -66,16 +73,18 @@ pub(crate) fn check(
     let mut root = root;
     checker.check(&mut root);
     let expressions::Found { types, references, reports } = checker.finish();
-    let checked = Checked { root, types, references, offsets };
-    let to_issue = |(id, message): (Id, String)| -> Issue {
-        source.issue(checked.offsets.get(id as usize).copied(), message)
+    let mut checked = Checked { root, types, references, offsets, patterns: Patterns::new() };
+    let to_issues = |checked: &Checked, reports: Vec<(Id, String)>| -> Issues {
+        let place = |id: Id| checked.offsets.get(id as usize).copied();
+        source.issues(reports.into_iter().map(|(id, message)| source.issue(place(id), message)).collect())
     };
     if !reports.is_empty() {
-        return Err(source.issues(reports.into_iter().map(to_issue).collect()));
+        return Err(to_issues(&checked, reports));
     }
-    let reports = literals::validate(environment, &checked);
+    let (reports, patterns) = literals::validate(environment, &checked);
     if !reports.is_empty() {
-        return Err(source.issues(reports.into_iter().map(to_issue).collect()));
+        return Err(to_issues(&checked, reports));
     }
+    checked.patterns = patterns;
     Ok(checked)
 }

@@ -247,8 +247,7 @@ impl<'v, 'a, 'b> Evaluator<'v, 'a, 'b> {
                     Err(error) => self.failed(call, &[Value::Null], error),
                 }
             }
-            // Upstream calls what has a compiled pattern as if it had many arguments.
-            [left, right] if call.regex.is_none() => {
+            [left, right] if !call.in_turn => {
                 let left = absorb(self.evaluate(left))?;
                 let right = absorb(self.evaluate(right))?;
                 match (left, right) {

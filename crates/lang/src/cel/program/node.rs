@@ -84,6 +84,8 @@ pub(crate) struct Call {
     /// The overload, where the checker left one.
     pub(crate) overload: Option<usize>,
     pub(crate) arguments: Vec<Node>,
+    /// Whether an argument without a value keeps the ones behind it from being evaluated.
+    pub(crate) in_turn: bool,
     pub(crate) overload_cost: Option<ActualCost>,
     pub(crate) named_cost: Option<NamedCost>,
     pub(crate) standard_cost: StandardCost,

@@ -198,14 +198,23 @@ impl Planner<'_> {
         };
         let regex = match parameter.and_then(|parameter| arguments.get(parameter)) {
             Some(Node::Constant(Value::String(pattern))) => {
-                let compiled = crate::cel::regex::compile(pattern).map_err(Error::new)?;
-                Some(((&**pattern).into(), Arc::new(compiled)))
+                let mut known = self.checked.patterns.iter();
+                Some(match known.find(|(known, _)| **known == **pattern) {
+                    Some(known) => known.clone(),
+                    None => {
+                        let compiled = crate::cel::regex::compile(pattern).map_err(Error::new)?;
+                        ((&**pattern).into(), Arc::new(compiled))
+                    }
+                })
             }
             _ => None,
         };
         Ok(Call {
             function: function.clone(),
             overload,
+            in_turn: 2 < arguments.len()
+                || regex.is_some()
+                || chosen.is_some_and(|chosen| chosen.id == "string_format"),
             arguments,
             overload_cost: chosen.and_then(|chosen| chosen.cost),
             named_cost: (self.environment.costs().cost)(&function.name),

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use coffer_lang::cel::declared::DeclaredType;
 use coffer_lang::cel::environment::Environment;
+use coffer_lang::cel::error::Error;
 use coffer_lang::cel::estimate::Range;
 use coffer_lang::cel::functions::{CallCosts, Library};
-use coffer_lang::cel::program::Budget;
+use coffer_lang::cel::program::{Budget, Variables};
 use coffer_lang::cel::schemas::{self, SchemaSizes};
 use coffer_lang::cel::types::Type;
 use coffer_lang::cel::value::Value;
@@ -59,22 +61,8 @@ pub(crate) fn rule(case: &Case, libraries: Vec<Library>, costs: CallCosts) -> (G
                 return given;
             }
         };
-        let mut variables = Vec::new();
-        for (index, object) in objects.iter().enumerate() {
-            let value = match object.as_ref().map(|object| Value::view(object, &declared)).transpose() {
-                Ok(value) => value,
-                Err(error) => {
-                    given.error = Some(error.to_string());
-                    return given;
-                }
-            };
-            variables.push(if optional && index == 1 {
-                Some(Value::Optional(value.map(Arc::new)))
-            } else {
-                value
-            });
-        }
-        let evaluation = program.evaluate(&variables, Budget::default());
+        let variables = Objects { objects: &objects, declared: &declared, optional };
+        let evaluation = program.evaluate_with(&variables, Budget::default());
         given.actual = Some(evaluation.cost);
         match evaluation.result {
             Ok(value) => given.result = Some(canonical(&value)),
@@ -87,6 +75,21 @@ pub(crate) fn rule(case: &Case, libraries: Vec<Library>, costs: CallCosts) -> (G
     let message =
         message.map(|message| evaluate(message, &Type::String, "messageExpression ", "messageExpression"));
     (given, message)
+}
+
+/// `self` and `oldSelf`, seen when they are used.
+struct Objects<'o> {
+    objects: &'o [Option<coffer_types::Value>],
+    declared: &'o DeclaredType,
+    optional: bool,
+}
+
+impl<'o> Variables<'o> for Objects<'o> {
+    fn get(&self, slot: usize) -> Result<Option<Value<'o>>, Error> {
+        let object = self.objects.get(slot).and_then(Option::as_ref);
+        let value = object.map(|object| Value::view(object, self.declared)).transpose()?;
+        Ok(if self.optional && slot == 1 { Some(Value::Optional(value.map(Arc::new))) } else { value })
+    }
 }
 
 fn tree(json: &Json) -> coffer_types::Value {

@@ -40,6 +40,15 @@ pub(crate) fn transform() -> anyhow::Result<()> {
     measure("transform")
 }
 
+/// CEL beside the environment of kube-apiserver against its targets, and hostile expressions against limits.
+pub(crate) fn cel() -> anyhow::Result<()> {
+    install(&["cel"])?;
+    run(cargo()
+        .args(["bench", "--package", "coffer-lang", "--features", "peers"])
+        .args(["--bench", "cel", "--bench", "hostile", "--", "cel"])
+        .env("COFFER_PEERS", cache()?))
+}
+
 /// A snapshot's audit beside etcdutl.
 pub(crate) fn audit() -> anyhow::Result<()> {
     install(&["etcd", "etcdctl", "etcdutl"])?;

@@ -1,5 +1,7 @@
 //! `cargo xtask conformance`: the long versions of what every test run does briefly.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+
 use crate::peers::{cache, cargo, install, module, run};
 
 /// Histories of concurrent clients under faults, each kind of run for so many minutes.
@@ -70,6 +72,19 @@ pub(crate) fn operator() -> anyhow::Result<()> {
         .args(["external_secrets::", "--", "--nocapture", "--test-threads=1"])
         .env("COFFER_PEERS", cache()?)
         .env("COFFER_EXTERNAL_SECRETS", sources))
+}
+
+/// Generated CEL expressions beside kube-apiserver's environment for so many seconds, others each time; the first
+/// that differs is made as small as it can be.
+pub(crate) fn cel(seconds: u32) -> anyhow::Result<()> {
+    install(&["cel"])?;
+    let seed = RandomState::new().build_hasher().finish();
+    run(cargo()
+        .args(["test", "--package", "coffer-lang", "--features", "peers", "--test", "peers"])
+        .args(["differential::", "--", "--nocapture"])
+        .env("COFFER_PEERS", cache()?)
+        .env("COFFER_SEED", seed.to_string())
+        .env("COFFER_SECONDS", seconds.to_string()))
 }
 
 /// Every decoder for so many minutes.

@@ -43,12 +43,17 @@ cargo xtask TASK
                          programs built on client-go and controller-runtime, through N changes each (20000)
   conformance operator   the External Secrets Operator, unmodified: its controller's suite, and its binary beside
                          kube-apiserver
+  conformance cel [--seconds N]
+                         generated CEL expressions beside kube-apiserver's environment for N seconds (60), others
+                         each time
   conformance fuzz [--minutes N]
                          fuzzes every decoder for N minutes each (60)
   bench trip             create, get, list, watch and memory beside kube-apiserver on the same etcd
   bench store            create, update, get, list, memory and readiness beside kube-apiserver, with targets
   bench clients          1,000 watchers, server-side apply, and the memory of many watches, with targets
   bench transform        encryption and decryption beside the code of kube-apiserver, with targets
+  bench cel              rules compiled and evaluated beside the environment of kube-apiserver, with targets;
+                         time and memory of hostile ones, with limits
   bench audit            the audit of a snapshot of 1 GiB beside etcdutl
   bench demo             the time until the demo's first file, and its memory, against their limits
   bench build            a release build into an empty directory, against its limit
@@ -99,12 +104,15 @@ fn main() -> ExitCode {
         ["conformance", "node"] => node::conformance(None),
         ["conformance", "node", "--focus", focus] => node::conformance(Some(focus)),
         ["conformance", "operator"] => conformance::operator(),
+        ["conformance", "cel"] => conformance::cel(60),
+        ["conformance", "cel", "--seconds", seconds] => number(seconds).and_then(conformance::cel),
         ["conformance", "fuzz"] => conformance::fuzz(60),
         ["conformance", "fuzz", "--minutes", minutes] => number(minutes).and_then(conformance::fuzz),
         ["bench", "trip"] => bench::trip(),
         ["bench", "store"] => bench::store(),
         ["bench", "clients"] => bench::clients(),
         ["bench", "transform"] => bench::transform(),
+        ["bench", "cel"] => bench::cel(),
         ["bench", "audit"] => bench::audit(),
         ["bench", "demo"] => bench::demo(),
         ["bench", "build"] => bench::build(),

@@ -47,6 +47,9 @@ type Request struct {
 	// The cost that a call may have: 1,000,000 when it is not said.
 	Budget     uint64      `json:"budget,omitempty"`
 	Authorizer *authorizer `json:"authorizer,omitempty"`
+	// "compile" or "evaluate": that is measured for so long at least.
+	Bench        string `json:"bench,omitempty"`
+	Milliseconds int    `json:"milliseconds,omitempty"`
 }
 
 // Answer is what the original says.
@@ -66,6 +69,8 @@ type Answer struct {
 	// Of all rules against an object.
 	Violations []string `json:"violations,omitempty"`
 	Remaining  *int64   `json:"remaining,omitempty"`
+	// What one compilation or evaluation takes.
+	Nanoseconds float64 `json:"nanoseconds,omitempty"`
 }
 
 // selfType is what upstream makes of a clock.
@@ -77,6 +82,9 @@ func ask(request *Request) (answer *Answer, err error) {
 			answer, err = &Answer{Error: fmt.Sprintf("panic: %v", caught)}, nil
 		}
 	}()
+	if request.Bench != "" {
+		return bench(request)
+	}
 	switch request.Environment {
 	case "", "base":
 		return inBase(request)

@@ -170,6 +170,11 @@ impl Failures {
         }
     }
 
+    /// What differs, if something does.
+    pub(crate) fn first(self) -> Option<String> {
+        (self.failed > 0).then_some(self.text)
+    }
+
     /// Fails when there were any.
     pub(crate) fn report(self) {
         assert!(self.failed == 0, "{} of {} differ:\n{}", self.failed, self.compared, self.text);

@@ -6,3 +6,4 @@ mod cel_functions;
 mod cel_hostile;
 mod cel_rules;
 mod cel_vectors;
+mod hostile_rules;

@@ -1,13 +1,16 @@
 //! Generated expressions, compiled and evaluated by both.
 //!
 //! Type, static and actual cost, result and errors must be the same. The fixed seed runs every time;
-//! `COFFER_SEED` names another, `COFFER_EXPRESSIONS` how many expressions.
+//! `COFFER_SEED` names another, `COFFER_EXPRESSIONS` how many expressions, `COFFER_SECONDS` for how long
+//! instead.
+
+use std::time::{Duration, Instant};
 
 use coffer_lang::cel::libraries::{self, costs};
 use serde_json::{Value as Json, json};
 
 use crate::cel::{Case, Failures, answer};
-use crate::generate::Generator;
+use crate::generate::{Generator, Tree};
 use crate::original::Original;
 
 /// How upstream tells that the evaluation panicked.
@@ -16,34 +19,67 @@ const PANIC: &str = "internal error: interface conversion: ";
 const EXPRESSIONS: u64 = 300;
 
 #[test]
+#[allow(clippy::print_stdout, reason = "a long run tells what it compared")]
 fn generated_expressions_have_the_answers_of_kube_apiserver() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let seed = number("COFFER_SEED").unwrap_or(1);
+    let (seed, seconds) = (number("COFFER_SEED").unwrap_or(1), number("COFFER_SECONDS"));
+    let (started, wanted) = (Instant::now(), number("COFFER_EXPRESSIONS").unwrap_or(EXPRESSIONS));
     let mut original = Original::start("cel");
     let mut generator = Generator::new(seed);
-    let mut failures = Failures::default();
-    let (mut results, mut errors, mut refused) = (0, 0, 0);
-    for _ in 0..number("COFFER_EXPRESSIONS").unwrap_or(EXPRESSIONS) {
-        let case = Case { request: request(&generator.expression()) };
-        let wanted = original.ask(&case.request);
-        let has = |name: &str| u64::from(wanted.get(name).is_some());
-        (results, errors, refused) =
-            (results + has("result"), errors + has("error"), refused + has("refused"));
-        let given = answer(&case, libraries::kubernetes(), costs::KUBERNETES);
-        let panicked = wanted["error"].as_str().is_some_and(|error| error.starts_with(PANIC));
-        if panicked {
-            // Upstream counts what sorting a list costs before it looks whether that is one.
-            assert!(given.error.is_some(), "{}", case.expression());
-        } else {
-            failures.compare_with(&case, &wanted, &given);
+    let mut counts = Counts::default();
+    while match seconds {
+        Some(seconds) => started.elapsed() < Duration::from_secs(seconds),
+        None => counts.all < wanted,
+    } {
+        let tree = generator.expression();
+        if let Some(found) = difference(&mut original, &tree, &mut counts) {
+            let (tree, smallest) = minimized(&mut original, tree, found);
+            panic!("expression {} of seed {seed}: {tree} differs\n{smallest}", counts.all);
         }
     }
-    failures.report();
+    println!("seed {seed}: {counts:?}");
     // Expressions that all fail, or never do, would show little.
-    let enough = results > 100 && errors > 10 && refused > 10;
-    let asked_for =
-        std::env::var_os("COFFER_SEED").is_some() || std::env::var_os("COFFER_EXPRESSIONS").is_some();
-    assert!(enough || asked_for, "{results} results, {errors} errors, {refused} refused");
+    assert!(counts.results * 3 > counts.all && counts.errors * 30 > counts.all, "{counts:?}");
+    assert!(counts.refused * 30 > counts.all, "{counts:?}");
+}
+
+/// What became of the expressions, as upstream says.
+#[derive(Default, Debug)]
+struct Counts {
+    all: u64,
+    results: u64,
+    errors: u64,
+    refused: u64,
+}
+
+/// How our answer differs from upstream's.
+fn difference(original: &mut Original, tree: &Tree, counts: &mut Counts) -> Option<String> {
+    let case = Case { request: request(&tree.to_string()) };
+    let wanted = original.ask(&case.request);
+    let has = |name: &str| u64::from(wanted.get(name).is_some());
+    counts.all += 1;
+    counts.results += has("result");
+    counts.errors += has("error");
+    counts.refused += has("refused");
+    let given = answer(&case, libraries::kubernetes(), costs::KUBERNETES);
+    if wanted["error"].as_str().is_some_and(|error| error.starts_with(PANIC)) {
+        // Upstream counts what sorting a list costs before it looks whether that is one.
+        return given.error.is_none().then(|| format!("{tree}\n  has a value, upstream panics"));
+    }
+    let mut failures = Failures::default();
+    failures.compare_with(&case, &wanted, &given);
+    failures.first()
+}
+
+/// Takes away what can go while there still is a difference; the expression before and the last difference.
+fn minimized(original: &mut Original, first: Tree, mut found: String) -> (Tree, String) {
+    let mut smallest = first.clone();
+    while let Some((tree, difference)) = smallest.smaller().into_iter().find_map(|tree| {
+        difference(original, &tree, &mut Counts::default()).map(|difference| (tree, difference))
+    }) {
+        (smallest, found) = (tree, difference);
+    }
+    (first, found)
 }
 
 /// The expression with a variable of each type.

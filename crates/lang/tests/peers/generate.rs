@@ -310,30 +310,94 @@ const FORMS: &[(&str, &[&str])] = &[
 /// The types that an expression may have, the more likely ones more than once.
 const ROOTS: &[&str] = &["b", "b", "b", "i", "s", "li", "ls", "m", "d", "u", "x", "o", "q", "r", "t", "y"];
 
+/// An expression, with its parts.
+#[derive(Clone)]
+pub(crate) struct Tree {
+    /// The type that was wanted.
+    kind: String,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone)]
+enum Piece {
+    Text(String),
+    Part(Tree),
+}
+
+impl Tree {
+    fn leaf(kind: &str, text: &str) -> Self {
+        Self { kind: kind.to_owned(), pieces: vec![Piece::Text(text.to_owned())] }
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Self> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Part(part) => Some(part),
+            Piece::Text(_) => None,
+        })
+    }
+
+    /// All that are smaller by one step, the smallest of each part first: what wants the same type in its
+    /// place, or a leaf.
+    pub(crate) fn smaller(&self) -> Vec<Self> {
+        let own = self.to_string().len();
+        let leaves = options(LEAVES, &self.kind).iter().map(|text| Self::leaf(&self.kind, text));
+        let mut found: Vec<Self> = leaves.filter(|leaf| leaf.to_string().len() < own).collect();
+        let mut below: Vec<&Self> = self.parts().collect();
+        while let Some(part) = below.pop() {
+            if part.kind == self.kind {
+                found.push(part.clone());
+            }
+            below.extend(part.parts());
+        }
+        found.sort_by_key(|tree| tree.to_string().len());
+        for (place, piece) in self.pieces.iter().enumerate() {
+            let Piece::Part(part) = piece else { continue };
+            for smaller in part.smaller() {
+                let mut changed = self.clone();
+                changed.pieces[place] = Piece::Part(smaller);
+                found.push(changed);
+            }
+        }
+        found
+    }
+}
+
+impl std::fmt::Display for Tree {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.pieces.iter().try_for_each(|piece| match piece {
+            Piece::Text(text) => formatter.write_str(text),
+            Piece::Part(part) => part.fmt(formatter),
+        })
+    }
+}
+
 impl Generator {
     pub(crate) fn new(seed: u64) -> Self {
         Self { random: Random(seed), scope: Vec::new(), names: 0 }
     }
 
     /// An expression of any type.
-    pub(crate) fn expression(&mut self) -> String {
+    pub(crate) fn expression(&mut self) -> Tree {
         self.names = 0;
         let root = ROOTS[self.random.below(ROOTS.len())];
         let depth = 1 + self.random.below(DEPTH);
         self.of(root, depth)
     }
 
-    fn of(&mut self, wanted: &str, depth: usize) -> String {
+    fn of(&mut self, asked: &str, depth: usize) -> Tree {
         // Now and then something else than what fits.
-        let wanted = if self.random.below(60) == 0 { ROOTS[self.random.below(ROOTS.len())] } else { wanted };
+        let wanted = if self.random.below(60) == 0 { ROOTS[self.random.below(ROOTS.len())] } else { asked };
         if depth == 0 {
-            return self.leaf(wanted);
+            let text = self.leaf(wanted);
+            return Tree::leaf(asked, &text);
         }
         let forms = options(FORMS, wanted);
         let form = forms[self.random.below(forms.len())];
         self.names += 1;
         let (first, second) = (format!("v{}", self.names), format!("w{}", self.names));
-        let mut text = String::new();
+        // Operators within operators.
+        let open = form.contains(" ") && !form.ends_with(')') && !form.ends_with(']') && !form.ends_with('}');
+        let (mut pieces, mut text) = (Vec::new(), String::from(if open { "(" } else { "" }));
         let mut rest = form;
         while let Some(letter) = rest.chars().next() {
             match letter {
@@ -341,7 +405,8 @@ impl Generator {
                     let end = rest.find('>').expect("closed");
                     let part = &rest[1..end];
                     let shallower = self.random.below(depth);
-                    text.push_str(&self.part(part, &first, &second, shallower));
+                    pieces.push(Piece::Text(std::mem::take(&mut text)));
+                    pieces.push(Piece::Part(self.part(part, &first, &second, shallower)));
                     rest = &rest[end + 1..];
                     continue;
                 }
@@ -351,23 +416,21 @@ impl Generator {
             }
             rest = &rest[letter.len_utf8()..];
         }
-        // Operators within operators.
-        if form.contains(" ") && !form.ends_with(')') && !form.ends_with(']') && !form.ends_with('}') {
-            text = format!("({text})");
-        }
-        text
+        text.push_str(if open { ")" } else { "" });
+        pieces.push(Piece::Text(text));
+        Tree { kind: asked.to_owned(), pieces }
     }
 
-    fn part(&mut self, part: &str, first: &str, second: &str, depth: usize) -> String {
+    fn part(&mut self, part: &str, first: &str, second: &str, depth: usize) -> Tree {
         let Some(bound) = part.strip_prefix('%') else { return self.of(part, depth) };
         let (variables, wanted) = bound.split_once(':').expect("a type");
         let known = self.scope.len();
         for (kind, name) in variables.split('&').zip([first, second]) {
             self.scope.push((kind.to_owned(), name.to_owned()));
         }
-        let text = self.of(wanted, depth);
+        let tree = self.of(wanted, depth);
         self.scope.truncate(known);
-        text
+        tree
     }
 
     fn leaf(&mut self, wanted: &str) -> String {

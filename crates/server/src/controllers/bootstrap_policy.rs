@@ -23,14 +23,26 @@ impl BootstrapPolicy {
         Ok(Self { expected: objects()?, stored: Default::default(), done })
     }
 
+    /// Which kind an expected object is of, and what is stored of it.
+    fn stored(&self, expected: &Value) -> Option<(PolicyKind, Option<&Value>)> {
+        let index = PolicyKind::ALL.iter().position(|kind| kind.kind() == expected.kind())?;
+        Some((PolicyKind::ALL[index], self.stored[index].get(expected.namespace(), expected.name())))
+    }
+
+    /// Whether nothing is left to do. What was asked for last is looked at first: it is what is missing longest.
+    fn is_done(&self) -> bool {
+        self.expected
+            .iter()
+            .rev()
+            .filter_map(|expected| Some((expected, self.stored(expected)?.1)))
+            .all(|(expected, stored)| matches!(reconcile(expected, stored), Reconciliation::Keep))
+    }
+
     fn actions(&self) -> Vec<Action> {
         let mut actions = Vec::new();
         for expected in &self.expected {
-            let Some(index) = PolicyKind::ALL.iter().position(|kind| kind.kind() == expected.kind()) else {
-                continue;
-            };
-            let resource = GroupResource::new(GROUP, PolicyKind::ALL[index].resource());
-            let stored = self.stored[index].get(expected.namespace(), expected.name());
+            let Some((kind, stored)) = self.stored(expected) else { continue };
+            let resource = GroupResource::new(GROUP, kind.resource());
             match reconcile(expected, stored) {
                 Reconciliation::Keep => {}
                 Reconciliation::Create(object) => actions.push(Action::Create(resource, object)),
@@ -75,12 +87,12 @@ impl Controller for BootstrapPolicy {
         if !self.stored.iter().all(Mirror::synced) {
             return Vec::new();
         }
-        let actions = self.actions();
-        if actions.is_empty() {
+        // Everything is asked for once and after failures, not again with every object that arrives.
+        let actions = if asks_for_all { self.actions() } else { Vec::new() };
+        if actions.is_empty() && (asks_for_all || self.is_done()) {
             self.done.store(true, Ordering::Release);
             self.stored = Default::default();
         }
-        // Everything is asked for once and after failures, not again with every object that arrives.
-        if asks_for_all { actions } else { Vec::new() }
+        actions
     }
 }

@@ -1,5 +1,6 @@
 //! What every write shares: who writes what, admission, and the steps around a strategy.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use coffer_types::meta::Meta as _;
@@ -188,15 +189,16 @@ impl<'a> Scope<'a> {
         self.validate(Operation::Delete, Some(object), None).await
     }
 
-    fn admission_attributes(&self, object: Option<&Value>) -> Attributes {
-        let mut attributes = self.attributes.clone();
+    fn admission_attributes(&self, object: Option<&Value>) -> Cow<'_, Attributes> {
+        let mut attributes = Cow::Borrowed(&self.attributes);
         if attributes.name.is_empty()
             && let Some(object) = object
         {
-            object.name().clone_into(&mut attributes.name);
+            object.name().clone_into(&mut attributes.to_mut().name);
         }
         let of_namespace = attributes.group.is_empty() && attributes.resource == "namespaces";
         if of_namespace && attributes.namespace.is_empty() {
+            let attributes = attributes.to_mut();
             attributes.namespace.clone_from(&attributes.name);
         }
         attributes

@@ -203,6 +203,10 @@ impl Strategy for BuiltIn {
 
     fn validate_update(&self, subresource: &str, new: &Value, old: &Value) -> FieldErrors {
         let rules = self.rules();
+        // What holds by the rules of Secrets holds by the generic ones.
+        if *self == Self::Secret && secret::validate_update(new, old, rules).is_empty() {
+            return FieldErrors::new();
+        }
         let mut errors = meta::validate(new, rules.generic());
         errors.extend(meta::validate_update(new, old, rules.generic()));
         errors.extend(match (self, subresource) {

@@ -12,14 +12,14 @@ use crate::fields::compare::same;
 use crate::fields::conflict::Conflicts;
 use crate::fields::last_applied;
 use crate::fields::managers::{Managers, Owned, PATH, never_owned};
-use crate::fields::merge::merge;
+use crate::fields::merge::{holds, merge};
 use crate::fields::remove::{with_named_fields, without};
 use crate::fields::set::Set;
 use crate::fields::shape::Schema;
 use crate::fields::typed::{Duplicates, mentioned, validate};
 use crate::fields::update::{Failure, Form, VersionError, Write, about, type_of};
 use crate::meta::Meta as _;
-use crate::patch::to_json_form;
+use crate::patch::to_json_form_without;
 
 /// Who owns the fields of an object that nobody has applied to yet.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -84,11 +84,13 @@ impl Apply<'_> {
         self.check_type(applied)?;
         let schema = self.write.schema().map_err(ApplyError::Failed)?;
         let empty = self.empty(schema);
+        let is_new = live.is_none();
         let live = match live {
             Some(live) => tree(schema, live),
             None => empty.clone(),
         };
-        let managers = if stored.0.is_empty() {
+        // Where there is nothing yet, nobody owns anything.
+        let managers = if stored.0.is_empty() && !is_new {
             let first = Write { manager: BEFORE_FIRST_APPLY, ..self.write };
             first.update(stored, &empty, &live, Form::Tree).map_err(|error| {
                 ApplyError::Failed(format!("failed to create manager for existing fields: {error}"))
@@ -97,8 +99,10 @@ impl Apply<'_> {
             stored
         };
         let is_kubectl = self.write.manager == KUBECTL;
-        let outcome = match self.merged(&live, applied, managers.clone(), self.force) {
-            Err(ApplyError::Conflicts(conflicts)) if is_kubectl => {
+        // Only kubectl's conflicts are looked at twice.
+        let kept = is_kubectl.then(|| managers.clone());
+        let outcome = match (self.merged(&live, applied, managers, self.force), kept) {
+            (Err(ApplyError::Conflicts(conflicts)), Some(managers)) => {
                 match last_applied::unchanged(schema, self.write.api_version, &live) {
                     None => Err(ApplyError::Conflicts(conflicts)),
                     Some(allowed) if conflicts.paths().difference(&allowed).is_empty() => {
@@ -107,7 +111,7 @@ impl Apply<'_> {
                     Some(allowed) => Err(ApplyError::Conflicts(conflicts.except(&allowed))),
                 }
             }
-            outcome => outcome,
+            (outcome, _) => outcome,
         };
         let (object, managers) = outcome?;
         let last_applied = is_kubectl.then(|| last_applied::text(applied));
@@ -148,8 +152,13 @@ impl Apply<'_> {
         validate(schema, applied, Duplicates::Refused).map_err(|error| failed("patch", applied, &error))?;
         validate(schema, live, Duplicates::Allowed).map_err(|error| failed("live", live, &error))?;
         let mut managers = write.reconciled(managers, live).map_err(ApplyError::Failed)?;
-        let merged = merge(schema, live.clone(), applied)
-            .map_err(|error| ApplyError::Failed(format!("failed to merge config: {error}")))?;
+        let merged = if holds(schema, live, applied) {
+            Cow::Borrowed(live)
+        } else {
+            let merged = merge(schema, live.clone(), applied)
+                .map_err(|error| ApplyError::Failed(format!("failed to merge config: {error}")))?;
+            Cow::Owned(merged)
+        };
         let identity = write.identity(true);
         let key = identity.key();
         let set = write.kept(mentioned(schema, applied));
@@ -160,24 +169,28 @@ impl Apply<'_> {
         }
         let object = match &last {
             Some(last) if self.lets_go(last, &managers, &key) => self
-                .pruned(merged, &managers, last)
+                .pruned(merged.into_owned(), &managers, last)
+                .map(Cow::Owned)
                 .map_err(|error| ApplyError::Failed(format!("failed to prune fields: {error}")))?,
             _ => merged,
         };
-        let moved = write.moved(managers, Some(&key), [live, &object], Form::Tree, force);
-        let (mut managers, _) = moved.map_err(|failure| match failure {
-            Failure::Conflicts(conflicts) => ApplyError::Conflicts(conflicts),
-            Failure::Other(text) => ApplyError::Failed(text),
-        })?;
-        let changed = !same(live, &object);
+        // Without others there is nobody to take anything from.
+        if managers.0.keys().any(|other| *other != key) {
+            let moved = write.moved(managers, Some(&key), [live, &object], Form::Tree, force);
+            (managers, _) = moved.map_err(|failure| match failure {
+                Failure::Conflicts(conflicts) => ApplyError::Conflicts(conflicts),
+                Failure::Other(text) => ApplyError::Failed(text),
+            })?;
+        }
+        let changed = matches!(object, Cow::Owned(_)) && !same(live, &object);
         if let Some(owned) = managers.0.get_mut(&key) {
-            owned.set = owned.set.difference(never_owned());
+            owned.set.remove_all(never_owned());
             if changed {
                 owned.time = Some(write.time.to_owned());
             }
         }
         managers.0.retain(|other, owned| *other != key || !owned.set.is_empty());
-        Ok((changed.then_some(object), managers))
+        Ok((changed.then(|| object.into_owned()), managers))
     }
 
     /// Whether there may be something that its applier has let go of. In several versions that can only be
@@ -267,8 +280,7 @@ impl Apply<'_> {
 
 /// A decoded object as Go marshals it, without managed fields.
 fn tree(schema: Schema<'_>, object: &Value) -> Value {
-    let mut object = to_json_form(object);
-    object.remove(&PATH);
+    let mut object = to_json_form_without(object, &PATH);
     if let (Schema::Message(message), Value::Object(members)) = (schema, &mut object) {
         normalize(message, members);
     }

@@ -33,9 +33,11 @@ pub struct Conflicts(pub Vec<Conflict>);
 impl Conflicts {
     /// The fields.
     pub(crate) fn paths(&self) -> Set {
+        let mut paths: Vec<_> = self.0.iter().map(|conflict| &conflict.path).collect();
+        paths.sort();
         let mut set = Set::default();
-        for conflict in &self.0 {
-            set.insert(&conflict.path);
+        for path in paths {
+            set.insert(path);
         }
         set
     }

@@ -6,6 +6,7 @@ use std::fmt;
 use crate::Value;
 use crate::codec::{json, text};
 use crate::fields::error::SetError;
+use crate::fields::name::Name;
 use crate::fields::numbers::read_numbers;
 use crate::validation::field::go_quote;
 
@@ -13,7 +14,7 @@ use crate::validation::field::go_quote;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PathElement {
     /// A field of an object: `f:name`.
-    Field(String),
+    Field(Name),
     /// An item of a list that is keyed: `k:{"uid":"…"}`, ordered by name.
     Key(Vec<(String, Scalar)>),
     /// An item of a set: `v:"x"`.
@@ -91,13 +92,13 @@ fn json_text(value: &Value) -> String {
 impl PathElement {
     /// The field of that name.
     pub fn field(name: &str) -> Self {
-        Self::Field(name.to_owned())
+        Self::Field(name.into())
     }
 
     /// As a key of a `fieldsV1`.
     pub fn serialize(&self) -> String {
         match self {
-            Self::Field(name) => format!("f:{name}"),
+            Self::Field(name) => ["f:", name.as_str()].concat(),
             Self::Key(fields) => {
                 let fields: Vec<_> = fields
                     .iter()
@@ -128,7 +129,7 @@ impl PathElement {
             Ok(value)
         };
         Ok(Some(match key.as_bytes()[0] {
-            b'f' => Self::Field(rest.to_owned()),
+            b'f' => Self::Field(rest.into()),
             b'v' => Self::Value(Scalar(json()?)),
             b'i' => {
                 let index = rest.strip_prefix('+').unwrap_or(rest).parse();

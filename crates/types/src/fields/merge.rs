@@ -13,6 +13,27 @@ pub(crate) fn merge(schema: Schema<'_>, live: Value, applied: &Value) -> Result<
     merger.merge(Node::root(schema), live, applied)
 }
 
+/// Whether merging `applied` into `live` leaves it as it is. Lists with items of their own count as changed.
+pub(crate) fn holds(schema: Schema<'_>, live: &Value, applied: &Value) -> bool {
+    holds_at(Node::root(schema), live, applied)
+}
+
+fn holds_at(node: Node<'_>, live: &Value, applied: &Value) -> bool {
+    match (node.atom().deduced(Some(applied)).handled(), live, applied) {
+        (Handled::Map(map), Value::Object(live), Value::Object(changes))
+            if !map.atomic && !live.is_empty() =>
+        {
+            changes.iter().all(|(name, change)| {
+                live.get(name).is_some_and(|value| holds_at(map.member(name), value, change))
+            })
+        }
+        (Handled::Scalar(_), ..) => live == applied,
+        (Handled::Map(map), ..) if map.atomic => live == applied,
+        (Handled::List(list), ..) if matches!(list.items, Items::Atomic) => live == applied,
+        _ => false,
+    }
+}
+
 struct Merger {
     path: Vec<PathElement>,
 }

@@ -40,7 +40,7 @@ impl Walker {
                     return;
                 }
                 self.below(set, &mut |element| match element {
-                    PathElement::Field(name) => map.field(name).or_else(|| map.element()),
+                    PathElement::Field(name) => map.field(name.as_str()).or_else(|| map.element()),
                     _ => map.element(),
                 });
             }
@@ -49,12 +49,15 @@ impl Walker {
 
     fn below<'a>(&mut self, set: Option<&Set>, node_of: &mut dyn FnMut(&PathElement) -> Option<Node<'a>>) {
         let Some(set) = set else { return };
-        let only_children = set.children().keys().filter(|element| !set.members().contains(*element));
-        for element in only_children.chain(set.members()) {
+        let only_children =
+            set.children().iter().map(|(element, _)| element).filter(|element| !set.has(element));
+        let mut all: Vec<_> = only_children.chain(set.members()).collect();
+        all.sort();
+        for element in all {
             // Fields that the schema does not know are left alone.
             let Some(node) = node_of(element) else { continue };
-            let below = set.children().get(element);
-            let owns_whole = set.members().contains(element) && below.is_none();
+            let below = set.below(element);
+            let owns_whole = set.has(element) && below.is_none();
             self.path.push(element.clone());
             self.walk(node, below, owns_whole);
             self.path.pop();

@@ -1,7 +1,5 @@
 //! Taking paths out of an object.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::Value;
 use crate::fields::element::PathElement;
 use crate::fields::set::Set;
@@ -26,7 +24,7 @@ fn remove(node: Node<'_>, value: Value, paths: &Set) -> Value {
                     kept.push(item);
                     continue;
                 };
-                if paths.members().contains(&element) {
+                if paths.has(&element) {
                     continue;
                 }
                 kept.push(match paths.with_prefix(&element) {
@@ -40,7 +38,7 @@ fn remove(node: Node<'_>, value: Value, paths: &Set) -> Value {
             let mut kept = crate::Map::new();
             for (name, member) in members {
                 let element = PathElement::field(&name);
-                if paths.members().contains(&element) {
+                if paths.has(&element) {
                     continue;
                 }
                 let member = match paths.with_prefix(&element) {
@@ -64,21 +62,21 @@ pub(crate) fn with_named_fields(schema: Schema<'_>, set: &Set) -> Set {
 fn named(node: Option<Node<'_>>, set: &Set) -> Set {
     let atom = node.map(Node::atom);
     let (map, list) = (atom.and_then(|atom| atom.map), atom.and_then(|atom| atom.list));
-    let mut members: BTreeSet<PathElement> = set.members().clone();
-    let mut children: BTreeMap<PathElement, Set> = BTreeMap::new();
+    let mut members = set.members().to_vec();
+    let mut children = Vec::with_capacity(set.children().len());
     for (element, below) in set.children() {
         let inner = match (element, &map, &list) {
             (PathElement::Field(name), Some(map), _) => {
-                let declared = map.field(name);
+                let declared = map.field(name.as_str());
                 if declared.is_some() {
-                    members.insert(element.clone());
+                    members.push(element.clone());
                 }
                 declared.or_else(|| map.element())
             }
             (PathElement::Key(_), _, Some(list)) => Some(list.item),
             _ => None,
         };
-        children.insert(element.clone(), named(inner, below));
+        children.push((element.clone(), named(inner, below)));
     }
     Set::from_parts(members, children)
 }

@@ -1,16 +1,16 @@
 //! Sets of field paths and their `FieldsV1` form.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Ordering;
 
 use crate::fields::element::PathElement;
 use crate::fields::error::SetError;
 use crate::{Map, Value};
 
-/// A set of paths: which elements are in it here, and what is in it below.
+/// A set of paths: which elements are in it here, and what is in it below. Both in order, without doubles.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Set {
-    members: BTreeSet<PathElement>,
-    children: BTreeMap<PathElement, Set>,
+    members: Vec<PathElement>,
+    children: Vec<(PathElement, Set)>,
 }
 
 impl Set {
@@ -18,40 +18,42 @@ impl Set {
     pub fn of_fields(paths: &[&[&str]]) -> Self {
         let mut set = Self::default();
         for path in paths {
-            let path: Vec<_> = path.iter().map(|name| PathElement::Field((*name).to_owned())).collect();
+            let path: Vec<_> = path.iter().map(|name| PathElement::field(name)).collect();
             set.insert(&path);
         }
         set
     }
 
-    /// Adds one path. The empty path (the whole object) is never a member.
+    /// Adds one path; many are cheap in their order only. The empty path (the whole object) is never a member.
     pub fn insert(&mut self, path: &[PathElement]) {
         let Some((last, parents)) = path.split_last() else { return };
         let mut set = self;
         for parent in parents {
-            set = set.children.entry(parent.clone()).or_default();
+            set = set.below_mut(parent);
         }
-        set.members.insert(last.clone());
+        if let Err(index) = place(&set.members, last, |member| member) {
+            set.members.insert(index, last.clone());
+        }
     }
 
     /// Whether there is no path in it.
     pub fn is_empty(&self) -> bool {
-        self.members.is_empty() && self.children.values().all(Self::is_empty)
+        self.members.is_empty() && self.children.iter().all(|(_, child)| child.is_empty())
     }
 
     /// Whether the path is in it.
     pub fn contains(&self, path: &[PathElement]) -> bool {
         match path {
             [] => false,
-            [last] => self.members.contains(last),
-            [first, rest @ ..] => self.children.get(first).is_some_and(|child| child.contains(rest)),
+            [last] => self.has(last),
+            [first, rest @ ..] => self.below(first).is_some_and(|child| child.contains(rest)),
         }
     }
 
     /// Whether every path of it is in the other.
     pub fn is_within(&self, other: &Self) -> bool {
-        self.members.is_subset(&other.members)
-            && self.children.iter().all(|(element, child)| match other.children.get(element) {
+        self.members.iter().all(|element| other.has(element))
+            && self.children.iter().all(|(element, child)| match other.below(element) {
                 Some(other) => child.is_within(other),
                 None => child.is_empty(),
             })
@@ -59,26 +61,27 @@ impl Set {
 
     /// The paths in either.
     pub fn union(&self, other: &Self) -> Self {
-        let mut both = self.clone();
-        both.members.extend(other.members.iter().cloned());
-        for (element, child) in &other.children {
-            let merged = match both.children.get(element) {
-                Some(known) => known.union(child),
-                None => child.clone(),
-            };
-            both.children.insert(element.clone(), merged);
-        }
-        both
+        let members = merged(&self.members, &other.members, |member| member, |member, _| member.clone());
+        let children = merged(
+            &self.children,
+            &other.children,
+            |(element, _)| element,
+            |(element, child), other| match other {
+                Some((_, other)) => (element.clone(), child.union(other)),
+                None => (element.clone(), child.clone()),
+            },
+        );
+        Self { members, children }
     }
 
     /// The paths in both.
     pub fn intersection(&self, other: &Self) -> Self {
-        let members = self.members.intersection(&other.members).cloned().collect();
+        let members = self.members.iter().filter(|element| other.has(element)).cloned().collect();
         let children = self
             .children
             .iter()
             .filter_map(|(element, child)| {
-                let both = child.intersection(other.children.get(element)?);
+                let both = child.intersection(other.below(element)?);
                 (!both.is_empty()).then(|| (element.clone(), both))
             })
             .collect();
@@ -87,41 +90,44 @@ impl Set {
 
     /// The paths in this one only. What lies below a path of the other stays.
     pub fn difference(&self, other: &Self) -> Self {
-        self.without(other, false)
+        let mut rest = self.clone();
+        rest.remove_all(other);
+        rest
+    }
+
+    /// Takes the paths of the other out of this one. What lies below a path of the other stays.
+    pub fn remove_all(&mut self, other: &Self) {
+        self.take_out(other, false);
     }
 
     /// The paths in this one only, and nothing that lies below a path of the other.
     pub fn recursive_difference(&self, other: &Self) -> Self {
-        self.without(other, true)
+        let mut rest = self.clone();
+        rest.take_out(other, true);
+        rest
     }
 
-    fn without(&self, other: &Self, recursive: bool) -> Self {
-        let members = self.members.difference(&other.members).cloned().collect();
-        let children = self
-            .children
-            .iter()
-            .filter_map(|(element, child)| {
-                if recursive && other.members.contains(element) {
-                    return None;
-                }
-                let rest = match other.children.get(element) {
-                    Some(other) => child.without(other, recursive),
-                    None => child.clone(),
-                };
-                (!rest.is_empty()).then(|| (element.clone(), rest))
-            })
-            .collect();
-        Self { members, children }
+    fn take_out(&mut self, other: &Self, recursive: bool) {
+        self.members.retain(|element| !other.has(element));
+        self.children.retain_mut(|(element, child)| {
+            if recursive && other.has(element) {
+                return false;
+            }
+            if let Some(other) = other.below(element) {
+                child.take_out(other, recursive);
+            }
+            !child.is_empty()
+        });
     }
 
     /// What is in the set below `element`, if anything is.
     pub fn with_prefix(&self, element: &PathElement) -> Option<&Self> {
-        self.children.get(element).filter(|below| !below.is_empty())
+        self.below(element).filter(|below| !below.is_empty())
     }
 
     /// The paths below which there is no other.
     pub fn leaves(&self) -> Self {
-        let is_leaf = |element: &&PathElement| !self.children.contains_key(*element);
+        let is_leaf = |element: &&PathElement| self.below(element).is_none();
         Self {
             members: self.members.iter().filter(is_leaf).cloned().collect(),
             children: self
@@ -134,7 +140,7 @@ impl Set {
 
     /// The number of paths.
     pub fn len(&self) -> usize {
-        self.members.len() + self.children.values().map(Self::len).sum::<usize>()
+        self.members.len() + self.children.iter().map(|(_, child)| child.len()).sum::<usize>()
     }
 
     /// Calls `visit` with each path: first those that end here, then what is below.
@@ -156,16 +162,42 @@ impl Set {
     }
 
     /// The elements that are in the set here.
-    pub(crate) fn members(&self) -> &BTreeSet<PathElement> {
+    pub(crate) fn members(&self) -> &[PathElement] {
         &self.members
     }
 
     /// What is below, by element.
-    pub(crate) fn children(&self) -> &BTreeMap<PathElement, Self> {
+    pub(crate) fn children(&self) -> &[(PathElement, Self)] {
         &self.children
     }
 
-    pub(crate) fn from_parts(members: BTreeSet<PathElement>, children: BTreeMap<PathElement, Self>) -> Self {
+    /// Whether the element is in the set here.
+    pub(crate) fn has(&self, element: &PathElement) -> bool {
+        place(&self.members, element, |member| member).is_ok()
+    }
+
+    /// What is below `element`, even if that is nothing.
+    pub(crate) fn below(&self, element: &PathElement) -> Option<&Self> {
+        let index = place(&self.children, element, |(element, _)| element).ok()?;
+        Some(&self.children[index].1)
+    }
+
+    fn below_mut(&mut self, element: &PathElement) -> &mut Self {
+        let index = place(&self.children, element, |(element, _)| element).unwrap_or_else(|index| {
+            self.children.insert(index, (element.clone(), Self::default()));
+            index
+        });
+        &mut self.children[index].1
+    }
+
+    /// Of elements in any order, of which the last of several alike counts.
+    pub(crate) fn from_parts(mut members: Vec<PathElement>, mut children: Vec<(PathElement, Self)>) -> Self {
+        members.sort();
+        members.dedup();
+        // Stable: the last one stands before those that it replaces.
+        children.reverse();
+        children.sort_by(|(left, _), (right, _)| left.cmp(right));
+        children.dedup_by(|(later, _), (earlier, _)| later == earlier);
         Self { members, children }
     }
 
@@ -173,14 +205,14 @@ impl Set {
     pub fn fields_below(&self, path: &[&str]) -> Vec<&str> {
         let mut set = self;
         for name in path {
-            match set.children.get(&PathElement::Field((*name).to_owned())) {
+            match set.below(&PathElement::field(name)) {
                 Some(child) => set = child,
                 None => return Vec::new(),
             }
         }
         set.members
             .iter()
-            .chain(set.children.keys())
+            .chain(set.children.iter().map(|(element, _)| element))
             .filter_map(|element| match element {
                 PathElement::Field(name) => Some(name.as_str()),
                 _ => None,
@@ -202,7 +234,7 @@ impl Set {
             contents.insert(member.serialize(), Value::object());
         }
         for (element, child) in &self.children {
-            let is_member = self.members.contains(element);
+            let is_member = self.has(element);
             contents.insert(element.serialize(), Value::Object(child.contents(is_member)));
         }
         contents
@@ -216,7 +248,7 @@ impl Set {
 
     /// The set, and whether the element above is itself a member.
     fn read(contents: &Map) -> Result<(Self, bool), SetError> {
-        let mut set = Self::default();
+        let (mut all, mut children) = (Vec::with_capacity(contents.len()), Vec::new());
         let mut is_member = false;
         for (key, below) in contents {
             if key == "." {
@@ -231,13 +263,48 @@ impl Set {
             };
             let has_children = !(child.members.is_empty() && child.children.is_empty());
             if has_children {
-                set.children.insert(element.clone(), child);
+                children.push((element.clone(), child));
             }
             if child_is_member || !has_children {
-                set.members.insert(element);
+                all.push(element);
             }
         }
-        Ok((set, is_member))
+        Ok((Self::from_parts(all, children), is_member))
+    }
+}
+
+/// Where `element` is among `items`, which are in order, or belongs. Walks come in that order too, so
+/// the end is looked at first.
+fn place<T>(items: &[T], element: &PathElement, of: impl Fn(&T) -> &PathElement) -> Result<usize, usize> {
+    match items.last() {
+        None => Err(0),
+        Some(last) => match of(last).cmp(element) {
+            Ordering::Less => Err(items.len()),
+            Ordering::Equal => Ok(items.len() - 1),
+            Ordering::Greater => items.binary_search_by(|item| of(item).cmp(element)),
+        },
+    }
+}
+
+/// What is in either of two lists in order; `join` makes one of two that are alike.
+fn merged<T>(
+    left: &[T],
+    right: &[T],
+    of: impl Fn(&T) -> &PathElement,
+    join: impl Fn(&T, Option<&T>) -> T,
+) -> Vec<T> {
+    let mut all = Vec::with_capacity(left.len() + right.len());
+    let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
+    loop {
+        let order = match (left.peek(), right.peek()) {
+            (Some(left), Some(right)) => of(left).cmp(of(right)),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return all,
+        };
+        let one = if order.is_le() { left.next() } else { right.next() };
+        let same = if order.is_eq() { right.next() } else { None };
+        all.extend(one.map(|one| join(one, same)));
     }
 }
 

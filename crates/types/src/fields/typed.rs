@@ -192,7 +192,9 @@ impl Collector {
                 doubled.insert(element);
             }
         }
-        for (element, item) in &identified {
+        let mut in_order: Vec<_> = identified.iter().collect();
+        in_order.sort_by(|(left, _), (right, _)| left.cmp(right));
+        for (element, item) in in_order {
             self.path.push(element.clone());
             // What is there more than once has no fields of its own.
             if !doubled.contains(element) {

@@ -24,9 +24,36 @@ pub fn to_json_form(value: &Value) -> Value {
     }
 }
 
+/// The same without what is at `path`, which is not copied first.
+pub(crate) fn to_json_form_without(value: &Value, path: &[&str]) -> Value {
+    let (Value::Object(members), Some((first, rest))) = (value, path.split_first()) else {
+        return to_json_form(value);
+    };
+    let kept = members.iter().filter(|(key, _)| !rest.is_empty() || key != first);
+    Value::Object(
+        kept.map(|(key, value)| {
+            let value = if key == first { to_json_form_without(value, rest) } else { to_json_form(value) };
+            (key.clone(), value)
+        })
+        .collect(),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_left_out_is_left_out_there_only() {
+        let inner = || Value::from([("managedFields", Value::from("x")), ("name", Value::from("y"))]);
+        let object = Value::from([("managedFields", Value::from("z")), ("metadata", inner())]);
+        let path = ["metadata", "managedFields"];
+        let mut expected = to_json_form(&object);
+        expected.remove(&path);
+        assert!(to_json_form_without(&object, &path) == expected);
+        assert!(to_json_form_without(&expected, &path) == expected);
+        assert!(to_json_form_without(&Value::from("text"), &path) == Value::from("text"));
+    }
 
     #[test]
     fn bytes_become_base64() {

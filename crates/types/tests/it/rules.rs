@@ -152,7 +152,7 @@ fn an_owner_finds_its_keys() {
     let fields = parse(r#"{"f:data":{".":{},"f:a":{},"f:b":{}},"f:type":{}}"#);
     let set = Set::from_value(&fields).expect("well-formed");
     assert_eq!(set.fields_below(&["data"]), ["a", "b"]);
-    assert!(set.contains(&[PathElement::Field("type".to_owned())]));
+    assert!(set.contains(&[PathElement::field("type")]));
 }
 
 #[test]

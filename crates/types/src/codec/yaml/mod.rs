@@ -4,6 +4,7 @@
 //! A body is its first document. Duplicate keys are strict errors; the last one wins.
 //! Syntax errors name the line as upstream does, in the parser's own words.
 
+mod plain;
 mod read;
 mod scalar;
 mod write;
@@ -30,6 +31,9 @@ pub fn decode_coercing(message: &'static Message, bytes: &[u8]) -> Result<Decode
 
 /// Decodes the first document as it is; no document at all is `null`.
 pub fn decode_untyped(bytes: &[u8]) -> Result<Decoded, DecodeError> {
+    if let Some(node) = plain::read(bytes) {
+        return node.into_untyped();
+    }
     let (node, duplicates) = first(bytes)?;
     with_duplicates(duplicates, node.into_untyped()?)
 }

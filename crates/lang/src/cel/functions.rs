@@ -173,7 +173,7 @@ impl Context<'_> {
     /// else once for each evaluation.
     ///
     /// # Errors
-    /// When the pattern is none or compiles to too much.
+    /// When the pattern is none or compiles to too much, alone or with those before.
     pub fn regex(&mut self, pattern: &str) -> Result<Arc<Regex>, Error> {
         if let Some((known, prepared)) = self.prepared
             && **known == *pattern
@@ -183,7 +183,7 @@ impl Context<'_> {
         if let Some((_, found)) = self.regexes.iter().find(|(known, _)| **known == *pattern) {
             return Ok(found.clone());
         }
-        let regex = Arc::new(super::regex::compile(pattern).map_err(Error::new)?);
+        let regex = self.memory.compile(pattern)?;
         if self.regexes.len() < MAXIMUM_REGEXES {
             self.regexes.push((pattern.into(), regex.clone()));
         }

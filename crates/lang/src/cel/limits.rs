@@ -1,5 +1,9 @@
 //! How much one compilation or evaluation may do.
 
+use std::sync::Arc;
+
+use regex::Regex;
+
 use super::error::Error;
 
 /// Most cost of one evaluation.
@@ -39,5 +43,21 @@ impl Memory {
     pub fn charge(&mut self, bytes: usize) -> Result<(), Error> {
         self.left = self.left.checked_sub(bytes).ok_or_else(Error::memory_limit)?;
         Ok(())
+    }
+    /// Takes what a pattern's compiled form counts for.
+    ///
+    /// # Errors
+    /// When `pattern` is none, or fewer bytes are left.
+    pub(crate) fn compile(&mut self, pattern: &str) -> Result<Arc<Regex>, Error> {
+        if self.left == 0 {
+            return Err(Error::memory_limit());
+        }
+        let (compiled, size) = super::regex::compile(pattern);
+        // Also what fails, or is not kept, took its time; what comes after too much is not even tried.
+        if let Err(error) = self.charge(size) {
+            self.left = 0;
+            return Err(error);
+        }
+        compiled.map(Arc::new).map_err(Error::new)
     }
 }

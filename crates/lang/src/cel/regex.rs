@@ -6,8 +6,8 @@ use std::str::CharIndices;
 
 use regex::{Regex, RegexBuilder};
 
-/// Largest compiled form of a pattern.
-const COMPILED_SIZE: usize = 1 << 20;
+/// Bounds of a pattern's compiled form: the least one that it fits is what it counts for.
+const SIZES: [usize; 3] = [16 << 10, 128 << 10, 1 << 20];
 /// Largest cache of states of one match.
 const CACHE_SIZE: usize = 1 << 20;
 /// Most repetitions that a pattern may ask for.
@@ -15,16 +15,22 @@ const REPETITIONS: u32 = 1000;
 /// Deepest nesting of groups.
 const NESTING: usize = 250;
 
-/// Compiles `pattern`; the error is Go's text.
-pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
-    let translated =
-        Translator::new(pattern).run().map_err(|error| format!("error parsing regexp: {error}"))?;
-    RegexBuilder::new(&translated).size_limit(COMPILED_SIZE).dfa_size_limit(CACHE_SIZE).build().map_err(
-        |error| match error {
-            regex::Error::CompiledTooBig(_) => "error parsing regexp: expression too large".to_owned(),
-            _ => format!("error parsing regexp: invalid character class: `{pattern}`"),
-        },
-    )
+/// Compiles `pattern`, and tells what that counts for, in bytes; the error is Go's text.
+pub(crate) fn compile(pattern: &str) -> (Result<Regex, String>, usize) {
+    let translated = match Translator::new(pattern).run() {
+        Ok(translated) => translated,
+        Err(error) => return (Err(format!("error parsing regexp: {error}")), SIZES[0]),
+    };
+    for size in SIZES {
+        match RegexBuilder::new(&translated).size_limit(size).dfa_size_limit(CACHE_SIZE).build() {
+            Ok(regex) => return (Ok(regex), size),
+            Err(regex::Error::CompiledTooBig(_)) => {}
+            Err(_) => {
+                return (Err(format!("error parsing regexp: invalid character class: `{pattern}`")), size);
+            }
+        }
+    }
+    (Err("error parsing regexp: expression too large".to_owned()), SIZES[SIZES.len() - 1])
 }
 
 struct Translator<'p> {
@@ -411,7 +417,7 @@ mod tests {
             (r"^[a-]$", "-", true),
         ];
         for (pattern, text, expected) in cases {
-            let regex = compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
+            let regex = compile(pattern).0.unwrap_or_else(|error| panic!("{pattern}: {error}"));
             assert_eq!(regex.is_match(text), expected, "{pattern} {text}");
         }
     }
@@ -434,10 +440,10 @@ mod tests {
             ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
         ];
         for (pattern, expected) in cases {
-            let found = compile(pattern).expect_err(pattern);
+            let found = compile(pattern).0.expect_err(pattern);
             assert_eq!(found, format!("error parsing regexp: {expected}"), "{pattern}");
         }
-        let large = compile("((a{100}){100}){100}").expect_err("too large");
+        let large = compile("((a{100}){100}){100}").0.expect_err("too large");
         assert!(large.starts_with("error parsing regexp: "), "{large}");
     }
 }

@@ -10,6 +10,7 @@ use coffer_lang::cel::value::Value;
 pub(crate) const MILLISECONDS: u64 = 50;
 
 const COST: &str = "actual cost limit exceeded";
+const MEMORY: &str = "operation cancelled: the expression's values need too much memory";
 const RECURSION: &str = "recursion limit exceeded";
 const DEPTH: &str = "max recursion depth exceeded";
 
@@ -46,6 +47,10 @@ pub(crate) fn hostile() -> Vec<Hostile> {
     let doubled =
         (0..30).fold("'aaaaaaaaaaaaaaaaaaaa'".to_owned(), |inner, _| format!("[{inner}].map(x, x + x)[0]"));
     let copies = format!("items.map(x, {}).size() > 0", vec!["text"; 40].join(" + "));
+    let literal = |open: &str, close: &str| {
+        let each: Vec<String> = (0..1_500).map(|index| format!("text.{open}{index}{close}")).collect();
+        each.join(" || ")
+    };
     let rows = [
         (Kind::Loops, "items.all(a, items.all(b, items.all(c, a + b + c >= 0)))".to_owned(), COST),
         (Kind::Loops, "items.map(a, items.map(b, a * b)).size() > 0".to_owned(), COST),
@@ -73,6 +78,15 @@ pub(crate) fn hostile() -> Vec<Hostile> {
             "items.exists(i, (text + string(i)).matches('(x+x+)+y' + string(i)))".to_owned(),
             COST,
         ),
+        (Kind::Patterns, "items.exists(i, ''.matches('(a{100}){50}' + string(i)))".to_owned(), MEMORY),
+        (
+            Kind::Patterns,
+            "items.exists(i, ''.matches('((a{100}){100}){100}' + string(i)))".to_owned(),
+            MEMORY,
+        ),
+        (Kind::Patterns, "items.exists(i, ''.matches('[a-z]+' + string(i)))".to_owned(), MEMORY),
+        (Kind::Patterns, literal("matches('(a{100}){50}", "')"), "invalid matches argument"),
+        (Kind::Patterns, literal("find('(a{100}){50}", "') == ''"), MEMORY),
         (Kind::Depth, nested("(", ")", 5_000), RECURSION),
         (Kind::Depth, nested("[", "]", 5_000), RECURSION),
         (Kind::Depth, nested("{1: ", "}", 5_000), RECURSION),

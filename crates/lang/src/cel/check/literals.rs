@@ -1,11 +1,10 @@
 //! Checks of literals after the types fit: durations, timestamps, regular
 //! expressions, lists and maps of one type, and what libraries check.
 
-use std::sync::Arc;
-
 use super::{Checked, Patterns};
 use crate::cel::environment::Environment;
 use crate::cel::functions::Literal;
+use crate::cel::limits::{MEMORY, Memory};
 use crate::cel::syntax::ast::{Expr, Id, Kind};
 use crate::cel::times;
 use crate::cel::types::Type;
@@ -13,8 +12,14 @@ use crate::cel::value::Value;
 
 /// What is wrong, and the literal patterns that are right.
 pub(crate) fn validate(environment: &Environment, checked: &Checked) -> (Vec<(Id, String)>, Patterns) {
-    let mut validator =
-        Validator { environment, checked, reports: Vec::new(), patterns: Patterns::new(), mixed: false };
+    let mut validator = Validator {
+        environment,
+        checked,
+        reports: Vec::new(),
+        patterns: Patterns::new(),
+        memory: Memory::new(MEMORY),
+        mixed: false,
+    };
     validator.expr(&checked.root);
     (validator.reports, validator.patterns)
 }
@@ -24,6 +29,8 @@ struct Validator<'c> {
     checked: &'c Checked,
     reports: Vec<(Id, String)>,
     patterns: Patterns,
+    /// What their compiled forms may still take.
+    memory: Memory,
     /// Whether literals of mixed types are allowed here.
     mixed: bool,
 }
@@ -103,9 +110,8 @@ impl Validator<'_> {
         if self.patterns.iter().any(|(known, _)| **known == *text) {
             return true;
         }
-        let compiled = crate::cel::regex::compile(text);
-        compiled.is_ok_and(|compiled| {
-            self.patterns.push((text.into(), Arc::new(compiled)));
+        self.memory.compile(text).is_ok_and(|compiled| {
+            self.patterns.push((text.into(), compiled));
             true
         })
     }

@@ -170,6 +170,12 @@ mod tests {
     }
 
     #[test]
+    fn a_map_can_have_keys_of_bytes() {
+        let (found, _) = evaluate("{b'a': 7}.size() == 1 && !(b'a' in {b'a': 7})", Budget::default());
+        assert_eq!(found.as_deref(), Ok("true"));
+    }
+
+    #[test]
     fn variables_that_stand_in_an_expression_are_known() {
         let mut environment = Environment::new(Vec::new(), CallCosts::NONE);
         environment.declare_type("self", Type::Dyn);

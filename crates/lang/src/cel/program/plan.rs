@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::evaluate::Evaluator;
 use super::node::{Attribute, Base, Call, Fold, FoldKind, Key, MapEntry, Node, Qualifier, Set, StandardCost};
 use super::{Budget, Slots};
-use crate::cel::check::{Checked, Reference};
+use crate::cel::check::{Checked, Patterns, Reference};
 use crate::cel::environment::Environment;
 use crate::cel::error::Error;
 use crate::cel::functions::Function;
-use crate::cel::limits::Memory;
+use crate::cel::limits::{MEMORY, Memory};
 use crate::cel::syntax::ast::{Comprehension, Expr, Kind, operators};
 use crate::cel::value::{Entries, Map, Value};
 
@@ -19,7 +19,8 @@ pub(crate) struct Planned {
 }
 
 pub(crate) fn plan(environment: &Environment, checked: &Checked) -> Result<Planned, Error> {
-    let mut planner = Planner { environment, checked, scopes: Vec::new(), locals: 0 };
+    let (patterns, memory) = (checked.patterns.clone(), Memory::new(MEMORY));
+    let mut planner = Planner { environment, checked, patterns, memory, scopes: Vec::new(), locals: 0 };
     let root = planner.expr(&checked.root)?;
     Ok(Planned { root, locals: planner.locals })
 }
@@ -27,6 +28,9 @@ pub(crate) fn plan(environment: &Environment, checked: &Checked) -> Result<Plann
 struct Planner<'c> {
     environment: &'c Environment,
     checked: &'c Checked,
+    /// Literal patterns, and what those that the checker has not seen may still take.
+    patterns: Patterns,
+    memory: Memory,
     /// The variables of open comprehensions and their places.
     scopes: Vec<(Arc<str>, usize)>,
     locals: usize,
@@ -186,7 +190,7 @@ impl Planner<'_> {
     }
 
     fn plan_call(
-        &self,
+        &mut self,
         function: &Arc<Function>,
         overload: Option<usize>,
         arguments: Vec<Node>,
@@ -198,12 +202,13 @@ impl Planner<'_> {
         };
         let regex = match parameter.and_then(|parameter| arguments.get(parameter)) {
             Some(Node::Constant(Value::String(pattern))) => {
-                let mut known = self.checked.patterns.iter();
+                let mut known = self.patterns.iter();
                 Some(match known.find(|(known, _)| **known == **pattern) {
                     Some(known) => known.clone(),
                     None => {
-                        let compiled = crate::cel::regex::compile(pattern).map_err(Error::new)?;
-                        ((&**pattern).into(), Arc::new(compiled))
+                        let compiled: (Arc<str>, _) = ((&**pattern).into(), self.memory.compile(pattern)?);
+                        self.patterns.push(compiled.clone());
+                        compiled
                     }
                 })
             }

@@ -129,11 +129,15 @@ func decodeTagged(tag string, content any) (any, error) {
 	case "$double":
 		return strconv.ParseFloat(text, 64)
 	case "$bytes":
-		return base64.StdEncoding.DecodeString(text)
+		decoded, err := base64.StdEncoding.DecodeString(text)
+		return types.Bytes(decoded), err
+	// As a schema's formats give them.
 	case "$timestamp":
-		return time.Parse(time.RFC3339Nano, text)
+		parsed, err := time.Parse(time.RFC3339Nano, text)
+		return types.Timestamp{Time: parsed}, err
 	case "$duration":
-		return time.ParseDuration(text)
+		parsed, err := time.ParseDuration(text)
+		return types.Duration{Duration: parsed}, err
 	case "$quantity":
 		quantity, err := resource.ParseQuantity(text)
 		return kubernetes.Quantity{Quantity: &quantity}, err

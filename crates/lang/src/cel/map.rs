@@ -197,6 +197,11 @@ fn same_key(one: &Value<'_>, other: &Value<'_>) -> bool {
         (Value::String(one), Value::String(other)) => **one == **other,
         (Value::Bool(one), Value::Bool(other)) => one == other,
         (Value::Null, Value::Null) => true,
+        (Value::Duration(one), Value::Duration(other)) => one == other,
+        // As Go compares keys: the same moment of another zone is another key.
+        (Value::Timestamp(one), Value::Timestamp(other)) => {
+            (one.seconds, one.nanoseconds, one.offset) == (other.seconds, other.nanoseconds, other.offset)
+        }
         _ => one.numeric_cmp(other) == Some(std::cmp::Ordering::Equal),
     }
 }

@@ -79,9 +79,9 @@ impl<'v> Evaluator<'v, '_, '_> {
     ) -> Result<(), Error> {
         let keys = source.keys();
         self.memory.charge(keys.len() * VALUE_SIZE)?;
-        for key in keys {
+        for (position, key) in keys.into_iter().enumerate() {
             if let Some(second) = fold.second {
-                self.locals[second] = match source.get(&key) {
+                self.locals[second] = match source.get(position, &key) {
                     Ok(Some(value)) => Slot::Value(value),
                     Ok(None) => Slot::Error(Error::no_such_key(&key)),
                     Err(error) => Slot::Error(error),
@@ -277,8 +277,12 @@ impl<'v> Source<'v> {
         }
     }
 
-    fn get(&self, key: &Value<'v>) -> Result<Option<Value<'v>>, Error> {
+    fn get(&self, position: usize, key: &Value<'v>) -> Result<Option<Value<'v>>, Error> {
         match (self, key) {
+            // A key may be of a kind that finds nothing.
+            (Self::Map(Map::Entries(entries)), _) => {
+                Ok(entries.items().get(position).map(|(_, value)| value.clone()))
+            }
             (Self::Map(map), _) => map.get(key),
             (Self::Object(object), Value::String(name)) => object.field(name),
             _ => Ok(None),

@@ -162,6 +162,10 @@ mod tests {
             ("[1, 2, 3].exists(i, v, i == 1 && v == 2)", "true", 18),
             ("{'a': 1}.transformMap(k, v, v + 1)", "{a: 2}", 6),
             ("1 / 0 == 1 || true", "true", 2),
+            ("duration('1s') in {duration('1s'): 1}", "true", 1),
+            ("timestamp('2023-01-01T01:00:00+01:00') in {timestamp('2023-01-01T00:00:00Z'): 1}", "false", 1),
+            ("{duration('1s'): 1}.exists(k, v, v == 1)", "true", 7),
+            ("{[1]: 1}.exists(k, v, v == 1)", "true", 7),
         ];
         for (text, value, cost) in cases {
             let (found, found_cost) = evaluate(text, Budget::default());

@@ -174,6 +174,23 @@ mod tests {
     }
 
     #[test]
+    fn operators_that_an_operand_does_not_have_are_named_unless_it_has_methods() {
+        let cases = [
+            ("dyn([1]) - 1", "no such overload: _-_"),
+            ("dyn(true) - 1", "no such overload: _-_"),
+            ("dyn('a') - 1", "no such overload"),
+            ("dyn('a') * 2", "no such overload"),
+            ("dyn('a') % 2", "no such overload"),
+            ("dyn(timestamp(0)) * 2", "no such overload"),
+            ("dyn(duration('1s')) / 2", "no such overload"),
+            ("-dyn('a')", "no such overload"),
+        ];
+        for (text, error) in cases {
+            assert_eq!(evaluate(text, Budget::default()), (Err(error.to_owned()), 1), "{text}");
+        }
+    }
+
+    #[test]
     fn a_map_can_have_keys_of_bytes() {
         let (found, _) = evaluate("{b'a': 7}.size() == 1 && !(b'a' in {b'a': 7})", Budget::default());
         assert_eq!(found.as_deref(), Ok("true"));

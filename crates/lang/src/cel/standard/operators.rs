@@ -214,8 +214,13 @@ fn unsigned_overflow() -> Error {
     Error::new("unsigned integer overflow")
 }
 
-fn no_overload(name: &str) -> Error {
-    Error::new(format!("no such overload: {name}"))
+/// What upstream says of a first operand without the operator: text, timestamps and durations have methods,
+/// and are asked whether it is one.
+fn no_overload(name: &str, arguments: &[Value<'_>]) -> Error {
+    match arguments.first() {
+        Some(Value::String(_) | Value::Timestamp(_) | Value::Duration(_)) => Error::no_such_overload(),
+        _ => Error::new(format!("no such overload: {name}")),
+    }
 }
 
 fn add<'v>(context: &mut Context<'_>, arguments: &[Value<'v>]) -> Result<Value<'v>, Error> {
@@ -260,7 +265,7 @@ fn add<'v>(context: &mut Context<'_>, arguments: &[Value<'v>]) -> Result<Value<'
             | Value::Timestamp(_),
             _,
         ] => Err(Error::no_such_overload()),
-        _ => Err(no_overload(operators::ADD)),
+        _ => Err(no_overload(operators::ADD, arguments)),
     }
 }
 
@@ -319,7 +324,7 @@ fn subtract<'v>(_: &mut Context<'_>, arguments: &[Value<'v>]) -> Result<Value<'v
         [Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Duration(_) | Value::Timestamp(_), _] => {
             Err(Error::no_such_overload())
         }
-        _ => Err(no_overload(operators::SUBTRACT)),
+        _ => Err(no_overload(operators::SUBTRACT, arguments)),
     }
 }
 
@@ -333,7 +338,7 @@ fn multiply<'v>(_: &mut Context<'_>, arguments: &[Value<'v>]) -> Result<Value<'v
         }
         [Value::Double(left), Value::Double(right)] => Ok(Value::Double(left * right)),
         [Value::Int(_) | Value::Uint(_) | Value::Double(_), _] => Err(Error::no_such_overload()),
-        _ => Err(no_overload(operators::MULTIPLY)),
+        _ => Err(no_overload(operators::MULTIPLY, arguments)),
     }
 }
 
@@ -348,7 +353,7 @@ fn divide<'v>(_: &mut Context<'_>, arguments: &[Value<'v>]) -> Result<Value<'v>,
         [Value::Uint(left), Value::Uint(right)] => Ok(Value::Uint(left / right)),
         [Value::Double(left), Value::Double(right)] => Ok(Value::Double(left / right)),
         [Value::Int(_) | Value::Uint(_) | Value::Double(_), _] => Err(Error::no_such_overload()),
-        _ => Err(no_overload(operators::DIVIDE)),
+        _ => Err(no_overload(operators::DIVIDE, arguments)),
     }
 }
 
@@ -362,7 +367,7 @@ fn modulo<'v>(_: &mut Context<'_>, arguments: &[Value<'v>]) -> Result<Value<'v>,
         }
         [Value::Uint(left), Value::Uint(right)] => Ok(Value::Uint(left % right)),
         [Value::Int(_) | Value::Uint(_), _] => Err(Error::no_such_overload()),
-        _ => Err(no_overload(operators::MODULO)),
+        _ => Err(no_overload(operators::MODULO, arguments)),
     }
 }
 
@@ -373,7 +378,7 @@ fn negate<'v>(_: &mut Context<'_>, arguments: &[Value<'v>]) -> Result<Value<'v>,
         [Value::Duration(nanoseconds)] => {
             nanoseconds.checked_neg().map(Value::Duration).ok_or_else(|| Error::new("duration overflow"))
         }
-        _ => Err(no_overload(operators::NEGATE)),
+        _ => Err(no_overload(operators::NEGATE, arguments)),
     }
 }
 
@@ -392,7 +397,7 @@ fn order<'v>(
         | Value::Bytes(_)
         | Value::Timestamp(_)
         | Value::Duration(_) => Ok(Value::Bool(accept(left.compare(right)?))),
-        _ => Err(no_overload(name)),
+        _ => Err(no_overload(name, arguments)),
     }
 }
 
@@ -441,6 +446,6 @@ fn size<'v>(_: &mut Context<'_>, arguments: &[Value<'v>]) -> Result<Value<'v>, E
             Ok(Value::Int(arguments[0].cost_size() as i64))
         }
         [Value::Opaque(inner)] if inner.size().is_some() => Ok(Value::Int(inner.size().unwrap_or(0) as i64)),
-        _ => Err(no_overload("size")),
+        _ => Err(no_overload("size", arguments)),
     }
 }

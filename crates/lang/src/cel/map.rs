@@ -85,6 +85,7 @@ impl<'v> Entries<'v> {
 
     fn position(&self, key: &Value<'_>) -> Option<usize> {
         match &self.index {
+            _ if !can_be_found(key) => None,
             None => self.items.iter().position(|(candidate, _)| same_key(candidate, key)),
             Some(index) => {
                 let found = index.get(&hash(key))?.iter();
@@ -98,6 +99,7 @@ impl<'v> Entries<'v> {
     /// The value of `key`, numbers compared by value across their types.
     pub fn find(&self, key: &Value<'_>) -> Option<&Value<'v>> {
         match &self.index {
+            _ if !can_be_found(key) => None,
             None => self.items.iter().find(|(candidate, _)| same_key(candidate, key)).map(|(_, value)| value),
             Some(index) => index.get(&hash(key))?.iter().find_map(|position| {
                 let (candidate, value) = &self.items[*position as usize];
@@ -192,6 +194,21 @@ impl<'v> Map<'v> {
     }
 }
 
+/// Whether [`same_key`] can hold for a key of this kind.
+fn can_be_found(key: &Value<'_>) -> bool {
+    matches!(
+        key,
+        Value::String(_)
+            | Value::Bool(_)
+            | Value::Null
+            | Value::Int(_)
+            | Value::Uint(_)
+            | Value::Double(_)
+            | Value::Duration(_)
+            | Value::Timestamp(_)
+    )
+}
+
 fn same_key(one: &Value<'_>, other: &Value<'_>) -> bool {
     match (one, other) {
         (Value::String(one), Value::String(other)) => **one == **other,
@@ -217,6 +234,8 @@ fn hash(key: &Value<'_>) -> u64 {
         // Whole floats beyond 128 bits saturate: they equal no integer key anyway.
         Value::Double(number) if number.fract() == 0.0 => (*number as i128).hash(&mut hasher),
         Value::Double(number) => number.to_bits().hash(&mut hasher),
+        Value::Duration(nanoseconds) => nanoseconds.hash(&mut hasher),
+        Value::Timestamp(instant) => (instant.seconds, instant.nanoseconds).hash(&mut hasher),
         _ => {}
     }
     hasher.finish()

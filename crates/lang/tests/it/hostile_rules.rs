@@ -57,6 +57,12 @@ pub(crate) fn hostile() -> Vec<Hostile> {
         (Kind::Loops, "items.exists(a, items.exists(b, items.exists(c, a + b + c < 0)))".to_owned(), COST),
         (Kind::Loops, "items.filter(a, items.filter(b, b > a).size() > 0).size() > 0".to_owned(), COST),
         (Kind::Growth, doubled, ""),
+        (
+            Kind::Growth,
+            "items.transformMapEntry(i, v, {duration(string(v) + 's'): v}).size() > 0".to_owned(),
+            "a value",
+        ),
+        (Kind::Growth, "items.transformMapEntry(i, v, {[v]: v}).size() > 0".to_owned(), "a value"),
         (Kind::Growth, copies, "operation cancelled"),
         (
             Kind::Growth,

@@ -88,6 +88,8 @@ impl ResourceQuotas {
     }
 
     fn quota_changed(&mut self, change: Change) -> Vec<Action> {
+        let first = self.quotas.iter().next().is_none();
+        let mut actions = Vec::new();
         let changed = match &change {
             Change::Reset(_) => None,
             Change::Applied(quota) => Some((**quota).clone()),
@@ -98,11 +100,13 @@ impl ResourceQuotas {
             }
         };
         self.quotas.apply(change);
-        let mut actions = Vec::new();
-        // Nothing but quotas is watched yet: what must be read is said by `Watching`.
+        // What came to be served while there were no quotas is not watched yet.
+        if first && self.quotas.iter().next().is_some() {
+            actions.push(Action::Rewatch);
+        }
+        // Nothing but quotas is watched: what must be read is said by `Watching`.
         if self.counted.len() <= 1 {
-            let any = self.quotas.iter().next().is_some();
-            return if any { vec![Action::Rewatch] } else { Vec::new() };
+            return actions;
         }
         match changed {
             None => actions.extend(self.read_all()),
@@ -330,8 +334,8 @@ mod tests {
                 (Event::Resync, vec!["read a: pods,secrets"]),
                 (deleted("resourcequotas", &named(charged)), vec![]),
                 (Event::Resync, vec![]),
-                // The watches are there already.
-                (applied("resourcequotas", &named("{}")), vec!["read a: pods,secrets"]),
+                // The watches of what was served before are there already.
+                (applied("resourcequotas", &named("{}")), vec!["rewatch", "read a: pods,secrets"]),
             ],
         );
     }

@@ -3,7 +3,7 @@
 use coffer_server::api::ApiServer;
 use serde_json::{Value, json};
 
-use crate::support::{Client, eventually, secured};
+use crate::support::{Client, define, eventually, secured};
 
 fn admin(api: &ApiServer) -> Client {
     Client::in_groups(api, "admin", &["system:masters", "system:authenticated"])
@@ -146,6 +146,31 @@ async fn a_quota_counts_what_is_in_its_scope_once_its_use_is_known() {
         answer.json()["status"]["used"]["pods"] == "0"
     })
     .await;
+}
+
+/// What is served while there are no quotas is counted for the next one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn custom_resources_are_counted() {
+    let api = secured().await;
+    let admin = admin(&api);
+    ready(&admin).await;
+    let path = format!("{HOME}/resourcequotas/q");
+    quota(&admin, "q", json!({"hard": {"secrets": "1"}}), json!({"secrets": "0"})).await;
+    assert_eq!(admin.delete(&path, "").await.code, 200);
+    let definition = json!({"metadata": {"name": "lamps.example.com"}, "spec": {
+        "group": "example.com", "scope": "Namespaced", "names": {"plural": "lamps", "kind": "Lamp"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
+    let lamps = "/apis/example.com/v1/namespaces/default/lamps";
+    define(&admin, &definition, lamps).await;
+    let count = |number: &str| json!({"count/lamps.example.com": number});
+    quota(&admin, "q", json!({"hard": count("1")}), count("0")).await;
+    let lamp = |name: &str| {
+        json!({"apiVersion": "example.com/v1", "kind": "Lamp", "metadata": {"name": name}}).to_string()
+    };
+    assert_eq!(admin.post(lamps, &lamp("a")).await.code, 201);
+    assert_eq!(admin.post(lamps, &lamp("b")).await.code, 403);
+    assert_eq!(admin.delete(&format!("{lamps}/a"), "").await.code, 200);
+    eventually(&admin, &path, |answer| answer.json()["status"]["used"] == count("0")).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,17 +1,24 @@
 //! Admission: plugins that change or refuse objects before they are stored, one a file.
 //!
-//! Webhooks stand at the end of the chain in a room of their own. Absent yet: policies.
+//! Webhooks stand at the end of the chain in a room of their own. Absent yet: policies, of which only the
+//! expressions are checked when they are written ([`policy_expressions`]).
 
+mod asker;
 pub mod certificate_signers;
+mod expressions;
+mod followed;
 pub mod limit_ranges;
+mod matching;
 pub mod namespace_lifecycle;
 pub mod node_restriction;
 pub mod node_taint;
 pub mod owner_references;
 pub mod pod_priority;
 pub mod pod_tolerations;
+pub(crate) mod policy_expressions;
 pub mod rbac_escalation;
 pub mod resource_quota;
+mod rule;
 pub mod runtime_class;
 pub mod service_account;
 pub mod webhooks;

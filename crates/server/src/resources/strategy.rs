@@ -11,6 +11,7 @@ use coffer_types::validation::meta::{self, MetaRules};
 use coffer_types::validation::{node, plain, pod, rbac, secret};
 use coffer_types::{SecretBytes, Value};
 
+use crate::admission::policy_expressions;
 use crate::admission::webhooks::conditions;
 use crate::ports::UserInfo;
 
@@ -314,6 +315,7 @@ impl Stored {
             "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
                 conditions::check_all(object)
             }
+            "ValidatingAdmissionPolicy" => policy_expressions::check_validating(object),
             _ => FieldErrors::new(),
         }
     }
@@ -340,7 +342,9 @@ impl Strategy for Stored {
 
     fn validate_update(&self, subresource: &str, new: &Value, old: &Value) -> FieldErrors {
         let mut errors = self.0.validate_update(subresource, new, old);
-        errors.extend(self.validate_expressions(new));
+        if subresource.is_empty() {
+            errors.extend(self.validate_expressions(new));
+        }
         errors
     }
 

@@ -9,7 +9,7 @@ use super::conditions::Verdict;
 use super::hook::{Hook, SideEffects};
 use super::metrics::Rejection;
 use super::review::{self, Answer, Encoded, Unusable};
-use super::rule::{Invocation, name_of};
+use crate::admission::rule::{Invocation, name_of};
 use crate::ports::{Admission, Operation};
 use crate::quote;
 

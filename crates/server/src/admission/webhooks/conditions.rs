@@ -1,10 +1,9 @@
 //! `matchConditions`: expressions that decide whether a webhook is asked.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use coffer_lang::cel::admission::{self, Declarations};
 use coffer_lang::cel::environment::Environment;
-use coffer_lang::cel::libraries::authorizer::{self, Asked, User, Verdict as Decided};
+use coffer_lang::cel::libraries::authorizer;
 use coffer_lang::cel::limits;
 use coffer_lang::cel::program::{Budget, Program};
 use coffer_lang::cel::types::Type;
@@ -13,10 +12,11 @@ use coffer_types::Value;
 use coffer_types::names;
 use coffer_types::patch::to_json_form;
 use coffer_types::validation::field::{FieldError, FieldErrors, Path};
-use futures::FutureExt as _;
 
+use crate::admission::asker::{Asker, resource_of, user_of};
+use crate::admission::expressions;
 use crate::authz::quote::aggregate;
-use crate::ports::{Admission, Attributes, Authorizer, Decision};
+use crate::ports::{Admission, Authorizer};
 
 /// Most conditions of one webhook.
 const MAX_CONDITIONS: usize = 64;
@@ -69,17 +69,9 @@ impl Conditions {
         authorizer: &Arc<dyn Authorizer>,
     ) -> Verdict {
         let (object, old) = (object.map(to_json_form), old.map(to_json_form));
-        let asker =
-            Arc::new(Asker { authorizer: Arc::clone(authorizer), attributes: request.attributes.clone() });
+        let asker = Arc::new(Asker::new(authorizer, request.attributes));
         let user = user_of(request.attributes);
-        let resource = authorizer::Resource {
-            group: request.attributes.group.clone(),
-            resource: request.attributes.resource.clone(),
-            subresource: request.attributes.subresource.clone(),
-            namespace: request.attributes.namespace.clone(),
-            name: request.context.name.to_owned(),
-            ..authorizer::Resource::default()
-        };
+        let resource = resource_of(request);
         // An error may hold what was worked on, such as the text that is no number.
         let is_secret =
             (request.attributes.group.as_str(), request.attributes.resource.as_str()) == ("", "secrets");
@@ -123,21 +115,9 @@ impl Conditions {
     }
 }
 
-/// What conditions can use; the variables have the order in which [`Conditions::verdict`] gives them.
-static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
-    let (environment, _names) =
-        admission::environment(Declarations { authorizer: true, ..Declarations::default() });
-    environment
-});
-
-/// Compiles one condition; the error is upstream's text.
+/// Compiles the condition of a webhook; the variables have the order in which [`Conditions::verdict`] gives them.
 fn compile(expression: &str) -> Result<Program, String> {
-    let checked = ENVIRONMENT.check(expression.trim());
-    let checked = checked.map_err(|issues| format!("compilation failed: {issues}"))?;
-    if !matches!(checked.result_type(), Type::Bool) {
-        return Err(format!("must evaluate to bool but got {}", checked.result_type()));
-    }
-    checked.program().map_err(|error| format!("program instantiation failed: {}", error.message()))
+    expressions::compile(expressions::environment(false, true), expression.trim(), &[Type::Bool])
 }
 
 /// What is wrong with the conditions of the webhooks of a configuration.
@@ -145,12 +125,18 @@ pub(crate) fn check_all(configuration: &Value) -> FieldErrors {
     let hooks = configuration.get("webhooks").and_then(Value::as_array).unwrap_or_default();
     let each = hooks.iter().enumerate().flat_map(|(index, hook)| {
         let conditions = hook.get("matchConditions").and_then(Value::as_array).unwrap_or_default();
-        check(conditions, &Path::new("webhooks").index(index).child("matchConditions"))
+        let path = Path::new("webhooks").index(index).child("matchConditions");
+        check(conditions, &path, expressions::environment(false, true))
     });
     each.collect()
 }
 
-fn check(conditions: &[Value], path: &Path) -> FieldErrors {
+/// What is wrong with conditions that can use what `environment` has.
+pub(in crate::admission) fn check(
+    conditions: &[Value],
+    path: &Path,
+    environment: &Environment,
+) -> FieldErrors {
     let mut errors = FieldErrors::new();
     if MAX_CONDITIONS < conditions.len() {
         errors.push(FieldError::too_many(path, conditions.len(), MAX_CONDITIONS));
@@ -162,7 +148,7 @@ fn check(conditions: &[Value], path: &Path) -> FieldErrors {
         let at = path.child("expression");
         if expression.is_empty() {
             errors.push(FieldError::required(&at, ""));
-        } else if let Err(why) = compile(expression) {
+        } else if let Err(why) = expressions::compile(environment, expression, &[Type::Bool]) {
             errors.push(FieldError::invalid(&at, expression, why));
         }
         let name = condition.str_at(&["name"]);
@@ -182,66 +168,12 @@ fn check(conditions: &[Value], path: &Path) -> FieldErrors {
     errors
 }
 
-/// Whom the expressions ask. Whoever decides here has what it needs in memory; where it would have to
-/// wait, the answer is that it failed.
-struct Asker {
-    authorizer: Arc<dyn Authorizer>,
-    attributes: Attributes,
-}
-
-impl authorizer::Authorizer for Asker {
-    fn authorize(&self, user: &User, asked: &Asked) -> Decided {
-        let mut wanted = Attributes { user: self.attributes.user.clone(), ..Attributes::default() };
-        if user.name != wanted.user.name {
-            wanted.user = crate::ports::UserInfo {
-                name: user.name.clone(),
-                uid: user.uid.clone(),
-                groups: user.groups.clone(),
-                extra: user.extra.iter().cloned().collect(),
-            };
-        }
-        match asked {
-            Asked::Path { path, verb } => {
-                wanted.path.clone_from(path);
-                wanted.verb.clone_from(verb);
-            }
-            Asked::Resource(resource, verb) => {
-                wanted.resource_request = true;
-                "*".clone_into(&mut wanted.version);
-                wanted.verb.clone_from(verb);
-                wanted.group.clone_from(&resource.group);
-                wanted.resource.clone_from(&resource.resource);
-                wanted.subresource.clone_from(&resource.subresource);
-                wanted.namespace.clone_from(&resource.namespace);
-                wanted.name.clone_from(&resource.name);
-            }
-        }
-        match self.authorizer.authorize(&wanted).now_or_never() {
-            Some((Decision::Allow(reason), error)) => Decided { allowed: true, reason, error },
-            Some((Decision::Deny(reason) | Decision::NoOpinion(reason), error)) => {
-                Decided { allowed: false, reason, error }
-            }
-            None => Decided { error: Some("the decision takes too long".to_owned()), ..Decided::default() },
-        }
-    }
-}
-
-fn user_of(attributes: &Attributes) -> User {
-    let user = &attributes.user;
-    User {
-        name: user.name.clone(),
-        uid: user.uid.clone(),
-        groups: user.groups.clone(),
-        extra: user.extra.iter().map(|(key, values)| (key.clone(), values.clone())).collect(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use async_trait::async_trait;
 
     use super::*;
-    use crate::ports::Operation;
+    use crate::ports::{Attributes, Decision, Operation};
     use crate::testing::{ContextParts, OneForm};
 
     /// Everybody may get secrets.
@@ -359,7 +291,10 @@ mod tests {
                 .iter()
                 .map(|(name, expression)| Value::from([("name", *name), ("expression", *expression)]))
                 .collect();
-            check(&conditions, &Path::new("m")).iter().map(ToString::to_string).collect()
+            check(&conditions, &Path::new("m"), expressions::environment(false, true))
+                .iter()
+                .map(ToString::to_string)
+                .collect()
         };
         assert_eq!(texts(&[("a", "true"), ("example.com/b", " request.name == 'x' ")]), [""; 0]);
         assert_eq!(

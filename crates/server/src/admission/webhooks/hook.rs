@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coffer_lang::label_selector::LabelSelector;
 use coffer_types::Value;
 use coffer_types::meta::Meta as _;
 
 use super::conditions::Conditions;
-use super::rule::Rule;
+use crate::admission::matching::Constraints;
 use crate::webhook::{ReviewVersion, WebhookClient};
 
 /// How long a webhook may take when it does not say: upstream's default.
@@ -31,14 +30,8 @@ pub(super) struct Hook {
     pub(super) uid: String,
     /// Its name.
     pub(super) name: String,
-    /// Who is asked about what.
-    pub(super) rules: Vec<Rule>,
-    /// Whether rules are held against equivalent resources too.
-    pub(super) equivalent: bool,
-    /// By the labels of the namespace.
-    pub(super) namespaces: Result<LabelSelector, String>,
-    /// By the labels of the object.
-    pub(super) selected: Result<LabelSelector, String>,
+    /// Which requests it is asked about.
+    pub(super) constraints: Constraints,
     /// What decides last.
     pub(super) conditions: Conditions,
     /// `failurePolicy: Ignore`.
@@ -81,19 +74,13 @@ impl Hook {
         uid: String,
         client: &mut dyn FnMut(&Value) -> Arc<Result<WebhookClient, String>>,
     ) -> Self {
-        let rules = hook.get("rules").and_then(Value::as_array).unwrap_or_default();
-        let selector =
-            |field: &str| LabelSelector::from_object(hook.get(field)).map_err(|error| error.to_string());
         let seconds = hook.get("timeoutSeconds").and_then(Value::as_i64).unwrap_or(TIMEOUT_SECONDS);
         let versions = hook.get("admissionReviewVersions").and_then(Value::as_array).unwrap_or_default();
         let address = hook.get("clientConfig").cloned().unwrap_or_else(Value::object);
         Self {
             uid,
             name: hook.str_at(&["name"]).to_owned(),
-            rules: rules.iter().map(Rule::of).collect(),
-            equivalent: hook.str_at(&["matchPolicy"]) == "Equivalent",
-            namespaces: selector("namespaceSelector"),
-            selected: selector("objectSelector"),
+            constraints: Constraints::of_webhook(hook),
             conditions: Conditions::of(hook),
             fails_open: hook.str_at(&["failurePolicy"]) == "Ignore",
             timeout: Duration::from_secs(u64::try_from(seconds).unwrap_or_default()),

@@ -1,6 +1,6 @@
 //! Admission webhooks: the rules that clusters keep outside of the server.
 //!
-//! [`source`] follows the configurations, [`matching`] decides who is asked, with [`conditions`] in CEL, [`review`] is what is sent
+//! [`Followed`] follows the configurations, [`matching`] decides who is asked, with [`conditions`] in CEL, [`review`] is what is sent
 //! and what is taken of an answer, [`call`] asks one webhook, [`Webhooks`] asks all.
 //! Neither what is sent nor what is answered is logged, and no error holds a value of an object.
 
@@ -10,9 +10,7 @@ mod hook;
 mod matching;
 mod metrics;
 mod mutating;
-mod review;
-mod rule;
-mod source;
+pub(super) mod review;
 mod validating;
 
 use std::sync::{Arc, OnceLock};
@@ -22,10 +20,13 @@ use coffer_types::random::Random;
 use coffer_types::time::Clock;
 use coffer_types::{Status, Value};
 
+use self::hook::Hook;
 use self::metrics::WebhookMetrics;
-use self::source::Source;
+use super::followed::Followed;
 use super::forbid;
+use super::matching::is_exempt;
 use crate::ports::{Admission, Admit, Authorizer, GroupResource, Objects, Startup};
+use crate::webhook::{Services, Target, WebhookClient};
 
 /// Which of the two phases webhooks stand in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,26 +55,6 @@ impl Phase {
     }
 }
 
-/// Kinds that no webhook is asked about, lest a cluster lock itself out.
-const CONFIGURATIONS: [&str; 6] = [
-    "ValidatingWebhookConfiguration",
-    "MutatingWebhookConfiguration",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionPolicyBinding",
-];
-
-/// Resources that store nothing and ask who somebody is or what they may.
-const VIRTUAL: [(&str, &str); 6] = [
-    ("authentication.k8s.io", "selfsubjectreviews"),
-    ("authentication.k8s.io", "tokenreviews"),
-    ("authorization.k8s.io", "localsubjectaccessreviews"),
-    ("authorization.k8s.io", "selfsubjectaccessreviews"),
-    ("authorization.k8s.io", "selfsubjectrulesreviews"),
-    ("authorization.k8s.io", "subjectaccessreviews"),
-];
-
 /// The plugin of one phase.
 pub struct Webhooks {
     phase: Phase,
@@ -82,7 +63,7 @@ pub struct Webhooks {
     random: Arc<dyn Random>,
     /// Whom conditions ask.
     authorizer: Arc<dyn Authorizer>,
-    source: Arc<Source>,
+    source: Arc<Followed<Hook>>,
     metrics: OnceLock<WebhookMetrics>,
 }
 
@@ -95,7 +76,26 @@ impl Webhooks {
         random: Arc<dyn Random>,
         authorizer: Arc<dyn Authorizer>,
     ) -> Self {
-        let source = Arc::new(Source::new(phase, Arc::clone(&objects), Arc::clone(&clock)));
+        let source = {
+            let (objects, clock) = (Arc::clone(&objects), Arc::clone(&clock));
+            let client = move |address: &Value| {
+                let services = Arc::new(Services(Arc::clone(&objects)));
+                Target::of(address)
+                    .and_then(|target| WebhookClient::new(target, services, Arc::clone(&clock)))
+            };
+            // Who is called as before is called over the connections from before.
+            move |configuration: &Value, known: &[Arc<Hook>]| {
+                Hook::all_of(configuration, &mut |address| match known
+                    .iter()
+                    .find(|hook| hook.address == *address)
+                {
+                    Some(hook) => Arc::clone(&hook.client),
+                    None => Arc::new(client(address)),
+                })
+            }
+        };
+        let source = Followed::new(phase.resource(), Arc::clone(&objects), Arc::clone(&clock), source);
+        let source = Arc::new(source);
         Self { phase, objects, clock, random, authorizer, source, metrics: OnceLock::new() }
     }
 
@@ -104,16 +104,11 @@ impl Webhooks {
         &self,
         request: &Admission<'_>,
         object: Option<&Value>,
-    ) -> Result<Arc<[Arc<hook::Hook>]>, Status> {
-        let attributes = request.attributes;
-        let resource = (attributes.group.as_str(), attributes.resource.as_str());
-        let kind = request.context.forms.kind();
-        let is_configuration =
-            kind.group == "admissionregistration.k8s.io" && CONFIGURATIONS.contains(&kind.kind.as_str());
-        if VIRTUAL.contains(&resource) || is_configuration {
+    ) -> Result<Arc<[Arc<Hook>]>, Status> {
+        if is_exempt(request) {
             return Ok(Arc::default());
         }
-        match self.source.hooks().await {
+        match self.source.items().await {
             Some(hooks) => Ok(hooks),
             None => Err(forbid(request, object, "not yet ready to handle request")),
         }

@@ -12,7 +12,7 @@ use super::call::{Failure, encode};
 use super::hook::Hook;
 use super::matching::Chooser;
 use super::review::{Answer, Encoded, JSON_PATCH};
-use super::rule::Invocation;
+use crate::admission::rule::Invocation;
 use crate::ports::{Admission, Forms};
 use crate::quote;
 

@@ -11,7 +11,7 @@ use coffer_types::status::{Cause, Details};
 use coffer_types::{SecretBytes, Status, Value};
 
 use super::Phase;
-use super::rule::{Invocation, name_of};
+use crate::admission::rule::{Invocation, name_of};
 use crate::ports::Admission;
 use crate::quote;
 use crate::webhook::{Pieces, ReviewVersion};
@@ -68,7 +68,7 @@ pub(super) fn request(
 }
 
 /// What of a request is told beside its objects; conditions see the same.
-pub(super) fn told(invocation: &Invocation, admission: &Admission<'_>) -> Value {
+pub(in crate::admission) fn told(invocation: &Invocation, admission: &Admission<'_>) -> Value {
     let context = admission.context;
     let attributes = admission.attributes;
     let kind = |kind: &GroupVersionKind| {

@@ -12,7 +12,7 @@ use super::call::encode;
 use super::hook::Hook;
 use super::matching::Chooser;
 use super::review::Encoded;
-use super::rule::Invocation;
+use crate::admission::rule::Invocation;
 use crate::ports::Admission;
 
 impl Webhooks {

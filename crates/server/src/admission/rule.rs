@@ -1,11 +1,11 @@
-//! Rules of webhooks, and as what one is asked.
+//! Rules of webhooks and policies, and as what one is asked.
 
 use coffer_types::Value;
 use coffer_types::meta::GroupVersionKind;
 
 use crate::ports::Operation;
 
-/// One rule of a webhook.
+/// One rule of a webhook or a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rule {
     groups: Vec<String>,
@@ -14,6 +14,8 @@ pub(super) struct Rule {
     resources: Vec<(String, String)>,
     operations: Vec<String>,
     scope: String,
+    /// Any name, if there are none.
+    names: Vec<String>,
 }
 
 /// What a rule is held against.
@@ -26,9 +28,11 @@ pub(super) struct Asked<'a> {
     pub(super) subresource: &'a str,
     /// That of the object; a namespace is in itself.
     pub(super) namespace: &'a str,
+    /// As the request has it.
+    pub(super) name: &'a str,
 }
 
-/// As what a webhook is asked about a request.
+/// As what a webhook or a policy is asked about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Invocation {
     /// Group, version and plural.
@@ -54,6 +58,7 @@ impl Rule {
             resources: texts("resources").into_iter().map(split).collect(),
             operations: texts("operations"),
             scope: rule.str_at(&["scope"]).to_owned(),
+            names: texts("resourceNames"),
         }
     }
 
@@ -68,6 +73,7 @@ impl Rule {
         let has = |items: &[String], wanted: &str| items.iter().any(|item| item == "*" || item == wanted);
         let is = |item: &str, wanted: &str| item == "*" || item == wanted;
         in_scope
+            && (self.names.is_empty() || self.names.iter().any(|name| name == asked.name))
             && has(&self.operations, asked.operation)
             && has(&self.groups, asked.group)
             && has(&self.versions, asked.version)
@@ -104,6 +110,7 @@ mod tests {
             resource: "r",
             subresource: "",
             namespace: "ns",
+            name: "b",
         };
         let sub = Asked { subresource: "exec", ..all };
         let wild = |resources: &str| {
@@ -137,6 +144,8 @@ mod tests {
             (wild("['*/exec']"), all, false),
             (wild("['x/exec', 'r/exec']"), sub, true),
             (wild("[]"), all, false),
+            (wild("[r], resourceNames: [a, b]"), all, true),
+            (wild("[r], resourceNames: [a]"), all, false),
         ] {
             assert_eq!(rule.matches(&asked), expected, "{rule:?} {asked:?}");
         }
@@ -156,6 +165,7 @@ mod tests {
             resource,
             subresource: "",
             namespace,
+            name: "b",
         };
         for (scope, resource, namespace, expected) in [
             ("*", "secrets", "ns", true),

